@@ -28,17 +28,17 @@ from bench.templates import Manifest
 from bench.workload import Outcome
 from mooring.api.kinds import NAMESPACE, POD, Kind, kind_of_view
 from mooring.apiserver.access.certificates import new_key
-from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
-from mooring.apiserver.storage.stored_form import inward, stored_form, stored_kind
+from mooring.apiserver.storage.stored_form import stored_form, stored_kind, to_stored
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.queue.states import QueueState
 from mooring.scheduler.scheduler import Scheduler
+from mooring.serving.users import MASTERS_GROUP, User
 from mooring.store.interface import Store, StoreChange
 from mooring.store.memory import MemoryStore
 
@@ -85,7 +85,7 @@ class LiveCluster:
         assert isinstance(metadata, dict), "an object has metadata"
         metadata.setdefault("uid", f"{kind.plural}-{metadata['name']}")
         metadata.setdefault("creationTimestamp", CREATED)
-        value = stored_form(stored_kind(kind), inward(kind, manifest), metadata)
+        value = stored_form(stored_kind(kind), to_stored(kind, manifest), metadata)
         await self.store.put(kind.key(_namespace(kind, manifest), str(metadata["name"])), value)
 
     async def start(self, group: TaskGroup) -> None:

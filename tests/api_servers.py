@@ -14,7 +14,6 @@ from typing import Any, cast
 
 from mooring.api.kinds import Kind
 from mooring.apiserver.access.certificates import new_key
-from mooring.apiserver.access.users import User
 from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
@@ -23,6 +22,7 @@ from mooring.client.interface import Client, PatchForm
 from mooring.kit.clock import VIRTUAL_WALL_S, Clock, VirtualClock, format_rfc3339
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
+from mooring.serving.users import User
 from mooring.store.interface import Store
 from mooring.store.memory import MemoryStore
 

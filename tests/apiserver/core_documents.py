@@ -15,13 +15,13 @@ from typing import Any
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.api.schema.tables import struct_of_kind
-from mooring.apiserver.access.users import User
+from mooring.api.schema.types import struct_of_kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.fields import FieldError
 from mooring.apiserver.wire.canonical import canonical
+from mooring.serving.users import User
 
 NOW = "2026-01-01T00:00:00Z"
 

@@ -6,13 +6,13 @@ from copy import deepcopy
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD, Kind
-from mooring.api.schema.tables import struct_of_kind
-from mooring.apiserver.access.users import User
+from mooring.api.schema.types import struct_of_kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import default_pod
 from mooring.apiserver.kinds.pod.options import STRICT_POD
 from mooring.apiserver.kinds.pod.spec import validate_pod
 from mooring.apiserver.wire.canonical import canonical
+from mooring.serving.users import User
 from tests.apiserver.core_documents import messages
 
 NOW = "2026-01-01T00:00:00Z"

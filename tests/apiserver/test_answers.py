@@ -124,7 +124,7 @@ def test_an_invalid_object_is_rejected(kind: Kind, body: Body, message: str) -> 
 def test_an_image_name_longer_than_255_characters_gets_the_pull_policy_if_not_present() -> None:
     spec = {"containers": [{"name": "long", "image": "x" * 256}, {"name": "short", "image": "x" * 255}]}
     containers = created(POD, {"metadata": {"name": "p"}, "spec": spec})["spec"]["containers"]
-    assert [each["imagePullPolicy"] for each in containers] == ["IfNotPresent", "Always"]
+    assert [container["imagePullPolicy"] for container in containers] == ["IfNotPresent", "Always"]
 
 
 def test_a_given_quality_of_service_class_is_stored() -> None:

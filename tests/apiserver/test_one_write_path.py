@@ -26,7 +26,7 @@ MODULES = sorted(
 REGULAR_EXPRESSIONS = {
     "admission/pod_security.py": "the version in a namespace label",
     "discovery.py": "the maturity in the name of an API version",
-    "http/reply.py": "the text of a warning header",
+    "http/rendering.py": "the text of a warning header",
     "kinds/pod/defaults.py": "the tag of one image",
     "registry/reading.py": "field selectors and continue tokens, which are query parameters",
     "storage/selection.py": "the terms of a field selector, which is a query parameter",
@@ -46,7 +46,7 @@ PIECES_OF_JSON = {
     "http/watches.py": "writes the frame of a watch event",
     "http/rendering.py": "writes the frame of a list",
     "storage/stored_form.py": "inserts the resourceVersion into a stored object",
-    "storage/watch.py": "writes a bookmark",
+    "storage/storage.py": "writes a bookmark",
 }
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
-from mooring.apiserver.access.users import User
 from mooring.apiserver.call import WARNINGS_MAX, Call
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.resources import ResourceTable, built_in_resources
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import NotFoundError
 from mooring.client.interface import JsonObject
+from mooring.serving.users import User
 from tests.api_servers import with_api_server
 from tests.client.objects import at, read
 

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind, kind_named
-from mooring.api.schema.tables import struct_of_kind
-from mooring.apiserver.access.users import User
+from mooring.api.schema.types import struct_of_kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.canonical import canonical, forget_empty_lists
+from mooring.serving.users import User
 from tests.apiserver.core_documents import messages
 
 UID = "11111111-2222-3333-4444-555555555555"

@@ -52,9 +52,9 @@ def test_can_help_to_retry_and_is_outcome_unknown(kind: type[ClientError]) -> No
 def test_the_table_contains_all_error_classes() -> None:
     def below(kind: type[ClientError]) -> set[type[ClientError]]:
         found = {kind}
-        for each in kind.__subclasses__():
-            if each.__module__ == ClientError.__module__:
-                found |= below(each)
+        for subclass in kind.__subclasses__():
+            if subclass.__module__ == ClientError.__module__:
+                found |= below(subclass)
         return found
 
     assert below(ClientError) == set(ANSWERS)

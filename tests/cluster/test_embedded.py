@@ -12,12 +12,12 @@ from mooring import Cluster
 from mooring.api.decode import decode_as
 from mooring.api.kinds import NODE, POD
 from mooring.api.views.pod import Pod
-from mooring.apiserver.access.users import User
 from mooring.client.errors import NotFoundError
 from mooring.cluster.cluster import ClusterError
 from mooring.cluster.settings import ClusterSettings
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
+from mooring.serving.users import User
 from tests.waiting import LIMIT_S
 
 official: Any = import_module("kubernetes.client")

@@ -14,12 +14,11 @@ import msgspec
 
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
-from mooring.api.views.batch import CronJob, Job
 from mooring.api.views.meta import View
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim
-from mooring.api.views.workloads import DaemonSet, StatefulSet
+from mooring.api.views.workloads import CronJob, DaemonSet, Job, StatefulSet
 from mooring.kit.clock import format_rfc3339
 from mooring.kit.entropy import Entropy
 from tests.client.faulty import Outcome, Storm

@@ -10,9 +10,9 @@ import pytest
 from mooring.api.decode import decode_as
 from mooring.api.kinds import REPLICA_SET
 from mooring.api.views.workloads import ReplicaSet
-from mooring.client.cache.informer import Informer
 from mooring.client.errors import ClientError, ForbiddenError, NoAnswerError, NotFoundError, ServerError, StatusCause
-from mooring.client.events.recorder import EventKey, EventRecorder
+from mooring.client.events import EventKey, EventRecorder
+from mooring.client.informer import Informer
 from mooring.client.interface import Change
 from mooring.controllers.documents import (
     document_of,

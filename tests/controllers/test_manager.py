@@ -15,7 +15,7 @@ from mooring.api.views.administration import (
     DefinitionVersion,
 )
 from mooring.api.views.meta import Condition, ObjectMeta
-from mooring.client.cache.informer import Informer
+from mooring.client.informer import Informer
 from mooring.client.interface import Change
 from mooring.controllers.context import DONE, Controller, ControllerContext, Outcome, split_key
 from mooring.controllers.manager import CONTROLLERS, NOT_IMPLEMENTED, OLD_NAMES, ControllerManager, enabled_names

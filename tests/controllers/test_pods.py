@@ -15,7 +15,7 @@ from mooring.api.labels import NOTHING, LabelMatcher, matcher_of_pairs
 from mooring.api.views.meta import Condition, ObjectMeta
 from mooring.api.views.pod import Pod, PodStatus
 from mooring.api.views.workloads import Service
-from mooring.client.cache.informer import Informer
+from mooring.client.informer import Informer
 from mooring.client.interface import Change
 from mooring.controllers.documents import disruption_condition
 from mooring.controllers.pod_indexes import PodCountIndex, PodGroupIndex, SelectorIndex, is_healthy_pod, labels_key

@@ -20,7 +20,7 @@ from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Kind
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from mooring.client.events.recorder import EventRecorder
+from mooring.client.events import EventRecorder
 from mooring.client.interface import Client
 from mooring.controllers.context import ControllerContext
 from mooring.controllers.volume.plan import VolumeEvent

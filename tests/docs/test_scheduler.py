@@ -8,7 +8,7 @@ from dataclasses import fields
 import pytest
 from prometheus_client import CollectorRegistry
 
-from mooring.client.events import recorder, writer
+from mooring.client import events
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler import loop
@@ -36,8 +36,7 @@ CONSTANTS = (
     waiting_pods,
     cycle,
     loop,
-    writer,
-    recorder,
+    events,
     http,
     client,
     allocator,

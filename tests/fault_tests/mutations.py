@@ -10,15 +10,15 @@ from unittest.mock import patch
 
 from mooring.api.document import Document
 from mooring.api.kinds import DAEMON_SET, JOB, STATEFUL_SET, Kind
-from mooring.api.views.batch import Job
 from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import Job
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.job import status as job_status
 from mooring.apiserver.registry import update
 from mooring.apiserver.registry.object_storage import StoredObject
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.strategy import Strategy
-from mooring.client.cache.informer import Informer
+from mooring.client.informer import Informer
 from mooring.controllers.expectations import Expectations, WriteExpectations
 from mooring.controllers.job import controller as job_controller
 from mooring.controllers.job.plan import PodSummary, summarize_pods

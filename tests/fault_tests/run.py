@@ -22,7 +22,6 @@ from typing import Any, TypeVar
 from unittest.mock import patch
 
 from mooring.api.kinds import NAMESPACE, PRIORITY_CLASS, kind_named
-from mooring.apiserver.access.users import User as Identity
 from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.bootstrap import bootstrap
 from mooring.apiserver.loopback import LoopbackClient
@@ -41,6 +40,7 @@ from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config.profiles import expand_profiles
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.scheduler import Scheduler
+from mooring.serving.users import User as Identity
 from mooring.store.interface import Record
 from mooring.store.memory import MemoryStore
 from tests.api_servers import TOKEN_KEY

@@ -27,22 +27,21 @@ from mooring.api.cel.errors import CostExceeded, DeviceSelectorError, Evaluation
 from mooring.api.cel.selector import CelDevice, compile_device_selector, worst_selector_cost
 from mooring.api.errors import ObjectError, QuantityError
 from mooring.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, EVENT, NODE, POD, RESOURCE_CLAIM, Kind
-from mooring.api.patching import PatchError, apply_json_patch, apply_merge_patch, apply_strategic_patch
+from mooring.api.patching.json_patch import PatchError, apply_json_patch, apply_merge_patch
+from mooring.api.patching.strategic import apply_strategic_patch
 from mooring.api.quantity import parse_quantity
-from mooring.api.schema.tables import struct_of_kind
+from mooring.api.schema.types import struct_of_kind
 from mooring.api.views.devices import DeviceAttribute
 from mooring.api.yaml import load_documents
 from mooring.apiserver.access.authentication import Authenticator, FixedTokens
 from mooring.apiserver.access.certificates import new_key
 from mooring.apiserver.access.impersonation import wanted_user
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenSigner
-from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.custom.rule_compiling import compiled_rules, declared_type
 from mooring.apiserver.custom.rules import cel_value
 from mooring.apiserver.custom.schema import read_schema
-from mooring.apiserver.http.query import check_list_options
-from mooring.apiserver.http.request import IncomingRequest, RequestLimits, read_request_info
+from mooring.apiserver.http.request import IncomingRequest, RequestLimits, check_list_options, read_request_info
 from mooring.apiserver.registry.reading import check_continue_token
 from mooring.apiserver.storage.selection import check_selectors, matcher_of, parse_field_selector
 from mooring.apiserver.storage.storage import read_continue_token
@@ -73,6 +72,7 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.serving.http.parser import ParseFailure, RequestParser, ServerLimits
 from mooring.serving.http.request import Request
+from mooring.serving.users import User
 
 CORPUS = Path(__file__).parent / "corpus"
 WORDS = Path(__file__).parent / "words"

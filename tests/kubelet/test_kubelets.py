@@ -9,7 +9,7 @@ from mooring.api.decode import convert_as
 from mooring.api.kinds import CORE_EVENT, LEASE, NODE, POD
 from mooring.api.views.node import Node
 from mooring.client.errors import BadRequestError, NotFoundError
-from mooring.client.http.watch import HttpEvent
+from mooring.client.http.list_watch import HttpEvent
 from mooring.client.interface import EVERYTHING, Change, Client, PatchForm
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy

@@ -10,22 +10,21 @@ from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.serving.authentication import (
-    ANONYMOUS,
     CACHED_MAX,
-    Caller,
     DelegatingAuthenticator,
     ExpiringCache,
     ProxyRules,
     Trust,
 )
 from mooring.serving.authorization import (
-    AccessDecision,
     AllowedPathError,
     AllowedPaths,
+    AuthorizationDecision,
     DelegatingAuthorizer,
     by_path,
     of_node,
 )
+from mooring.serving.users import User, anonymous
 from tests.serving.callers import Authority, Reviewer
 
 CLIENTS, PROXIES, UNTRUSTED = Authority("clients"), Authority("proxies"), Authority("strangers")
@@ -42,11 +41,11 @@ def test_an_entry_of_the_expiring_cache_is_valid_for_its_time() -> None:
     async def main() -> None:
         cache: ExpiringCache[str, int | None] = ExpiringCache(clock)
         assert cache.get("a") == (False, None)
-        cache.keep("a", None, 10.0)
+        cache.put("a", None, 10.0)
         assert cache.get("a") == (True, None)
         await clock.wait(10.0)
         assert cache.get("a") == (False, None)
-        cache.keep("a", 2, 10.0)
+        cache.put("a", 2, 10.0)
         assert cache.get("a") == (True, 2)
 
     run(main(), clock)
@@ -55,7 +54,7 @@ def test_an_entry_of_the_expiring_cache_is_valid_for_its_time() -> None:
 def test_the_oldest_entry_is_evicted_at_the_limit() -> None:
     cache: ExpiringCache[int, int] = ExpiringCache(VirtualClock())
     for number in range(CACHED_MAX + 1):
-        cache.keep(number, number, 1.0)
+        cache.put(number, number, 1.0)
     assert cache.get(0) == (False, None)
     assert cache.get(1) == (True, 1)
 
@@ -63,45 +62,45 @@ def test_the_oldest_entry_is_evicted_at_the_limit() -> None:
 @pytest.mark.parametrize(
     ("certificate", "headers", "caller"),
     [
-        pytest.param(None, {}, ANONYMOUS, id="no credentials"),
+        pytest.param(None, {}, anonymous(), id="no credentials"),
         pytest.param(
-            CLIENTS.client("bob", ["a", "b"]), {}, Caller("bob", groups=("a", "b", AUTHENTICATED)), id="a certificate"
+            CLIENTS.client("bob", ["a", "b"]), {}, User("bob", groups=("a", "b", AUTHENTICATED)), id="a certificate"
         ),
         pytest.param(CLIENTS.client("", ["a"]), {}, None, id="a certificate without a name"),
         pytest.param(CLIENTS.client("bob", days=-1), {}, None, id="an expired certificate"),
-        pytest.param(UNTRUSTED.client("bob"), {}, ANONYMOUS, id="a certificate of an unknown authority"),
+        pytest.param(UNTRUSTED.client("bob"), {}, anonymous(), id="a certificate of an unknown authority"),
         pytest.param(
             PROXIES.client("front"),
             {**JANE_HEADERS, "x-remote-uid": ["7"]},
-            Caller("jane", "7", ("dev", "ops", AUTHENTICATED), {"a/b": ("c",)}),
+            User("jane", "7", ("dev", "ops", AUTHENTICATED), {"a/b": ("c",)}),
             id="headers of a trusted proxy",
         ),
-        pytest.param(PROXIES.client("other"), JANE_HEADERS, ANONYMOUS, id="a proxy that is not allowed"),
+        pytest.param(PROXIES.client("other"), JANE_HEADERS, anonymous(), id="a proxy that is not allowed"),
         pytest.param(
             CLIENTS.client("front"),
             JANE_HEADERS,
-            Caller("front", groups=(AUTHENTICATED,)),
+            User("front", groups=(AUTHENTICATED,)),
             id="proxy headers of a client",
         ),
-        pytest.param(None, JANE_HEADERS, ANONYMOUS, id="proxy headers without a certificate"),
+        pytest.param(None, JANE_HEADERS, anonymous(), id="proxy headers without a certificate"),
         pytest.param(
             None,
             {"authorization": ["Bearer good"]},
-            Caller("jane", "7", ("dev", AUTHENTICATED), {"k": ["v"]}),
+            User("jane", "7", ("dev", AUTHENTICATED), {"k": ("v",)}),
             id="a token",
         ),
         pytest.param(
             None,
             {"authorization": ["bearer good"]},
-            Caller("jane", "7", ("dev", AUTHENTICATED), {"k": ["v"]}),
+            User("jane", "7", ("dev", AUTHENTICATED), {"k": ("v",)}),
             id="a token, scheme in lower case",
         ),
         pytest.param(None, {"authorization": ["Bearer bad"]}, None, id="a bad token"),
-        pytest.param(None, {"authorization": ["Basic YTpi"]}, ANONYMOUS, id="basic authentication"),
+        pytest.param(None, {"authorization": ["Basic YTpi"]}, anonymous(), id="basic authentication"),
     ],
 )
 def test_the_caller_is_determined_by_certificate_headers_or_token(
-    certificate: bytes | None, headers: dict[str, list[str]], caller: Caller | None
+    certificate: bytes | None, headers: dict[str, list[str]], caller: User | None
 ) -> None:
     clock = VirtualClock()
     client = cast(Client, Reviewer({"good": JANE}))
@@ -140,14 +139,14 @@ def test_a_failed_token_review_rejects_the_token_and_is_not_cached() -> None:
 def test_without_an_api_server_a_token_is_anonymous() -> None:
     clock = VirtualClock()
     found = run(DelegatingAuthenticator(Trust(), None, clock).caller(None, {"authorization": ["Bearer good"]}), clock)
-    assert found == ANONYMOUS
+    assert found == anonymous()
 
 
 # --- Allowed paths, system:masters, SubjectAccessReviews -------------------------------------------------------------
 
 
-AUTHORIZED_JANE = Caller("jane", groups=("dev",))
-ADMIN = Caller("root", groups=("system:masters",))
+AUTHORIZED_JANE = User("jane", groups=("dev",))
+ADMIN = User("root", groups=("system:masters",))
 
 
 @pytest.mark.parametrize(
@@ -161,7 +160,7 @@ ADMIN = Caller("root", groups=("system:masters",))
         pytest.param(AUTHORIZED_JANE, "/configz", False, 1, id="rejected by the API server"),
     ],
 )
-def test_authorization_of_paths(caller: Caller, path: str, is_allowed: bool, reviews: int) -> None:
+def test_authorization_of_paths(caller: User, path: str, is_allowed: bool, reviews: int) -> None:
     clock, reviewer = VirtualClock(), Reviewer(allowed={("jane", "get", "/metrics")})
     authorizer = DelegatingAuthorizer(AllowedPaths(("/healthz", "/debug/*")), cast(Client, reviewer), clock)
     assert run(authorizer.decide(caller, "get", path), clock).is_allowed is is_allowed
@@ -188,7 +187,7 @@ def test_results_of_access_reviews_are_cached() -> None:
 def test_a_failed_access_review_is_a_rejection() -> None:
     clock, reviewer = VirtualClock(), Reviewer(is_away=True)
     authorizer = DelegatingAuthorizer(AllowedPaths(()), cast(Client, reviewer), clock)
-    assert run(authorizer.decide(AUTHORIZED_JANE, "get", "/metrics"), clock) == AccessDecision(False, "away")
+    assert run(authorizer.decide(AUTHORIZED_JANE, "get", "/metrics"), clock) == AuthorizationDecision(False, "away")
 
 
 def test_without_an_api_server_paths_are_rejected() -> None:

@@ -14,8 +14,7 @@ from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.serving.authentication import ProxyRules
-from mooring.serving.authorities import LOOK_AGAIN_S, Authorities, AuthoritiesError, AuthorityFiles
+from mooring.serving.authentication import REFRESH_S, Authorities, AuthoritiesError, AuthorityFiles, ProxyRules
 from mooring.serving.tls import ServingTls, ServingTlsError, self_signed, serving_context
 from tests.serving.callers import Authority, Reviewer
 
@@ -122,10 +121,10 @@ def test_authorities_are_read_from_the_config_map() -> None:
     authorities = Authorities(
         AuthorityFiles(), cast(Client, Reviewer(config_map=PUBLISHED)), clock, trust_in_tls=trusted.append
     )
-    run(authorities.look_up(), clock)
+    run(authorities.read_config_map(), clock)
     trust = authorities.trust
-    assert [each.subject for each in trust.client_authorities] == [CLIENTS.certificate.subject]
-    assert [each.subject for each in trust.proxy_authorities] == [PROXIES.certificate.subject]
+    assert [client_authority.subject for client_authority in trust.client_authorities] == [CLIENTS.certificate.subject]
+    assert [proxy_authority.subject for proxy_authority in trust.proxy_authorities] == [PROXIES.certificate.subject]
     assert trust.proxy == ProxyRules(
         ("front-proxy",), ("x-remote-user",), ("x-remote-uid",), ("x-remote-group",), ("x-remote-extra-",)
     )
@@ -138,8 +137,10 @@ def test_authority_files_take_precedence_over_the_config_map(tmp_path: Path) -> 
     (tmp_path / "ca").write_bytes(other.pem)
     files = AuthorityFiles(str(tmp_path / "ca"), str(tmp_path / "ca"))
     authorities = Authorities(files, cast(Client, reviewer), clock, trust_in_tls=lambda pem: None)
-    run(authorities.look_up(), clock)
-    assert [each.subject for each in authorities.trust.client_authorities] == [other.certificate.subject]
+    run(authorities.read_config_map(), clock)
+    assert [client_authority.subject for client_authority in authorities.trust.client_authorities] == [
+        other.certificate.subject
+    ]
     assert reviewer.requests == []
 
 
@@ -149,11 +150,11 @@ def test_the_config_map_is_read_again_after_an_interval() -> None:
     async def main() -> None:
         authorities = Authorities(AuthorityFiles(), cast(Client, reviewer), clock, trust_in_tls=lambda pem: None)
         with pytest.raises(AuthoritiesError, match="reading the ConfigMap kube-system"):
-            await authorities.look_up()
+            await authorities.read_config_map()
         async with TaskGroup("looking") as group:
-            group.start_background(authorities.keep_looking(), name="looking")
+            group.start_background(authorities.refresh(), name="looking")
             reviewer.config_map = PUBLISHED
-            await clock.wait(LOOK_AGAIN_S + 1)
+            await clock.wait(REFRESH_S + 1)
         assert authorities.trust.client_authorities
 
     run(main(), clock)

@@ -25,7 +25,7 @@ import msgspec
 from mooring.api.quantity import quantity_milli
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
-from tests.apiserver.http.fuzz_rudeness import RUDE, be_rude
+from tests.apiserver.http.fuzz_connection import RUDE, be_rude
 from tests.apiserver.http.fuzzer import is_meant_failure
 from tests.cluster.running import ADMIN_TOKEN
 from tests.run_queue import RunQueueDelay

@@ -41,7 +41,7 @@ async def fill(store: Store, *keys: str) -> int:
 
 def told(changes: Sequence[StoreChange]) -> list[tuple[str, bytes | None, bytes | None]]:
     """Key, value and previous value."""
-    return [(each.key, each.value, each.previous.value if each.previous else None) for each in changes]
+    return [(change.key, change.value, change.previous.value if change.previous else None) for change in changes]
 
 
 def names(records: Sequence[Record]) -> list[str]:
@@ -185,7 +185,7 @@ class StoreContract:
             await store.delete(DATABASE)
             await store.put(DNS, b"new")
             page = await store.list(PODS, at=before)
-            assert [(each.key, each.value) for each in page.records] == [(DATABASE, b"database"), (WEB, b"web")]
+            assert [(record.key, record.value) for record in page.records] == [(DATABASE, b"database"), (WEB, b"web")]
             assert page.revision == before
             first = await store.list(PODS, at=before, limit=1)
             assert (names(first.records), first.remaining) == (["database"], 1)
@@ -316,10 +316,10 @@ class StoreContract:
             with pytest.raises(RevisionGone):
                 async with store.watch(PODS, since=before):
                     pass
-            assert [each.value for each in (await store.list(PODS, at=kept)).records] == [b"two"]
+            assert [record.value for record in (await store.list(PODS, at=kept)).records] == [b"two"]
             async with store.watch(PODS, since=kept) as watch:
                 assert told(await gather(watch.next_batch, 1)) == [(WEB, b"three", b"two")]
-            assert [each.value for each in (await store.list(PODS)).records] == [b"three"]
+            assert [record.value for record in (await store.list(PODS)).records] == [b"three"]
 
         play(scenario)
 

@@ -10,12 +10,12 @@ from typing import Self
 import pytest
 
 from mooring.api.kinds import POD
-from mooring.apiserver.access.users import User
 from mooring.apiserver.assembly import open_api_server
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
+from mooring.serving.users import User
 from mooring.store.interface import Page, Record, Store, StoreChange, StoreWatch, WriteConflict
 from mooring.store.memory import MemoryStore
 from tests.api_servers import WITHOUT_CONTROLLERS

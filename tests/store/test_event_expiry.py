@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from mooring.api.kinds import CONFIG_MAP, CORE_EVENT, EVENT
-from mooring.apiserver.access.users import User as Identity
 from mooring.apiserver.assembly import open_api_server
 from mooring.apiserver.event_expiry import BATCH_EVENTS, EVENT_TTL_S, EventExpiry, last_update_s
 from mooring.apiserver.loopback import LoopbackClient
@@ -17,6 +16,7 @@ from mooring.client.interface import Change, PatchForm
 from mooring.kit.clock import SystemClock, VirtualClock, format_rfc3339, parse_rfc3339
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
+from mooring.serving.users import User as Identity
 from mooring.store.interface import Store, StoreUnreachable
 from mooring.store.memory import MemoryStore
 from tests.api_servers import WITHOUT_CONTROLLERS

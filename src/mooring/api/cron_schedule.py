@@ -67,7 +67,7 @@ _FIELDS: Sequence[_FieldBounds] = (
 
 @dataclass(frozen=True, slots=True)
 class IntervalSchedule:
-    """Again and again after the same time."""
+    """A schedule with a fixed interval (`@every 1h`)."""
 
     delay_s: int
 
@@ -78,7 +78,7 @@ class IntervalSchedule:
 
 @dataclass(frozen=True, slots=True)
 class CalendarSchedule:
-    """At these minutes of these hours on these days, in a time zone."""
+    """A schedule of minutes, hours and days in a time zone."""
 
     minutes: frozenset[int]
     hours: frozenset[int]

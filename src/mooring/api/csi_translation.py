@@ -162,7 +162,7 @@ def _gce_inline_handle(source: PersistentVolumeSpec | Volume) -> str:
 
 
 def _gce_handle(volume: PersistentVolume) -> str:
-    """Where the disk lies is part of its name: a zone, or the region that several zones have in common."""
+    """The handle of a disk contains its zone, or the region that its zones have in common."""
     assert volume.spec.gce_persistent_disk is not None
     disk = volume.spec.gce_persistent_disk.pd_name
     labels = volume.metadata.labels
@@ -221,7 +221,7 @@ def _with_driver_topology(
 
 
 def _topology_labels(selector: NodeSelector | None, labels: Mapping[str, str]) -> tuple[str, str]:
-    """Which generation of labels a volume speaks: that of its node affinity, or else of its own labels."""
+    """The generation of topology labels that a volume uses: that of its node affinity, or else of its own labels."""
     mentioned = {requirement.key for term in _terms(selector) for requirement in term.match_expressions}
     for keys in (mentioned, labels):
         if ZONE_LABEL in keys:
@@ -245,7 +245,8 @@ def _renamed(selector: NodeSelector | None, old_key: str, new_key: str) -> NodeS
             replace(
                 term,
                 match_expressions=tuple(
-                    replace(each, key=new_key) if each.key == old_key else each for each in term.match_expressions
+                    replace(match_expression, key=new_key) if match_expression.key == old_key else match_expression
+                    for match_expression in term.match_expressions
                 ),
             )
             for term in _terms(selector)

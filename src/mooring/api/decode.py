@@ -46,7 +46,7 @@ def decode(raw: JsonBytes) -> ApiObject:
 
 
 def decode_as(view: type[AnyView], raw: JsonBytes) -> AnyView:
-    """The view of one object whose kind is known from elsewhere. The hot path."""
+    """The view of one object of a known kind. This is the hot path."""
     decoder = _decoders.get(view)
     if decoder is None:
         decoder = _decoders[view] = _decoder_of(view)
@@ -106,7 +106,7 @@ def decode_items(view: type[AnyView], raw: JsonBytes) -> list[AnyView] | None:
 
 
 def register_decoder(view: type[View], decoder: ViewDecoder) -> None:
-    """For a view that is not simply the fields of an object."""
+    """Register the decoder of a view that is not simply the fields of an object."""
     _decoders[view] = decoder
 
 

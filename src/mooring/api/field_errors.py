@@ -27,7 +27,7 @@ def invalid_value(path: str, value: str | Sequence[str], detail: str) -> str:
 def unsupported_value(path: str, value: str, supported: Iterable[str]) -> str:
     """The value is not one of the supported ones."""
     allowed = ", ".join(quoted(choice) for choice in supported)
-    return f"{path or NO_PATH}: Unsupported value: {_json(value)}: supported values: {allowed}"
+    return f"{path or NO_PATH}: Unsupported value: {go_json(value)}: supported values: {allowed}"
 
 
 def aggregated(errors: Iterable[str]) -> str:
@@ -43,7 +43,7 @@ def quoted(text: str) -> str:
 
 def listed(values: Sequence[str]) -> str:
     """A list as JSON. An empty list is `null`, because Go decodes an absent list as nil."""
-    return _json(list(values)) if values else "null"
+    return go_json(list(values)) if values else "null"
 
 
 def _escaped(found: re.Match[str]) -> str:
@@ -56,6 +56,7 @@ def _escaped(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _json(value: str | list[str]) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def go_json(value: object, *, is_sorted: bool = False) -> str:
+    """JSON as Go writes it: `<`, `>` and `&` escaped; keys in order if it is no struct."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=is_sorted)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

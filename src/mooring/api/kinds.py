@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 
 from mooring.api.errors import UnknownKindError
 from mooring.api.views.administration import ClusterRole, CustomResourceDefinition, ResourceQuota, ServiceAccount
-from mooring.api.views.batch import CronJob, Job
 from mooring.api.views.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Lease, Node
@@ -35,10 +34,12 @@ from mooring.api.views.storage import (
 )
 from mooring.api.views.workloads import (
     ControllerRevision,
+    CronJob,
     DaemonSet,
     Deployment,
     Endpoints,
     EndpointSlice,
+    Job,
     Namespace,
     PodDisruptionBudget,
     PriorityClass,

@@ -73,7 +73,7 @@ class Requirement:
         return self.matches_absent if value is None else self.matches_value(value)
 
     def matches_value(self, value: str) -> bool:
-        """Does it hold for something that carries the label with this value?"""
+        """Whether the requirement holds for an object that has the label with this value."""
         match self.operator:
             case Operator.IN:
                 return value in self.values
@@ -92,7 +92,7 @@ class Requirement:
 
     @property
     def matches_absent(self) -> bool:
-        """Does it hold for something that does not carry the label?"""
+        """Whether the requirement holds for an object that does not have the label."""
         return self.operator is Operator.NOT_IN or self.operator is Operator.DOES_NOT_EXIST
 
     @property
@@ -127,13 +127,15 @@ class LabelMatcher:
     """The requirements that name a key's only value. An index finds candidates by these."""
 
     matches_nothing: bool
-    """It was made from an absent selector. (A selector that contradicts itself is not detected.)"""
+    """Whether it was compiled from an absent selector. (A selector that contradicts itself is not detected.)"""
 
     def __init__(self, requirements: Iterable[Requirement] = (), *, matches_nothing: bool = False) -> None:
         self.requirements = tuple(sorted(set(requirements)))
         self.matches_nothing = matches_nothing
-        self.equality_pairs = tuple((each.key, each.values[0]) for each in self.requirements if each.is_equality)
-        self._others = tuple(each for each in self.requirements if not each.is_equality)
+        self.equality_pairs = tuple(
+            (requirement.key, requirement.values[0]) for requirement in self.requirements if requirement.is_equality
+        )
+        self._others = tuple(requirement for requirement in self.requirements if not requirement.is_equality)
         self._hash = hash((self.requirements, matches_nothing))
 
     @property
@@ -326,7 +328,7 @@ _TOO_MANY_PARTS = (
 
 
 def label_key_errors(key: str) -> list[str]:
-    """What is wrong with a label's key: a name, with a DNS subdomain and a slash before it or without."""
+    """Messages about an invalid label key: a name, optionally with a DNS subdomain and a slash before it."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         return [_TOO_MANY_PARTS]
@@ -341,7 +343,7 @@ def label_key_errors(key: str) -> list[str]:
 
 
 def label_value_errors(value: str) -> list[str]:
-    """What is wrong with a label's value."""
+    """Messages about an invalid label value."""
     errors = []
     if _byte_count(value) > VALUE_BYTES_MAX:
         errors.append(f"must be no more than {VALUE_BYTES_MAX} bytes")

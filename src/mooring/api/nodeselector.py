@@ -143,7 +143,7 @@ def required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
 
 
 def preferred_node_affinity(pod: Pod) -> tuple[PreferredTerm, ...]:
-    """What a pod would like of a node. Raises `NodeSelectorError`."""
+    """The preferred node affinity terms of a pod. Raises `NodeSelectorError`."""
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
     if affinity is None or not affinity.preferred_during_scheduling_ignored_during_execution:
         return ()

@@ -97,7 +97,7 @@ def kind_counted_as(name: str, custom: Iterable[Kind] = ()) -> Kind | None:
 
 
 def scopes_of(spec: ResourceQuotaSpec) -> list[ScopeRequirement]:
-    """What must all be true of an object that a quota means."""
+    """The conditions of a quota's scopes, all of which an object must meet."""
     scopes = [ScopeRequirement(scope_name=name, operator="Exists") for name in spec.scopes]
     if spec.scope_selector is not None:
         scopes += spec.scope_selector.match_expressions
@@ -157,7 +157,7 @@ def pod_usage(pod: Pod, now_s: float) -> Amounts:
 
 
 def is_alive(pod: Pod, now_s: float) -> bool:
-    """Whether it uses anything: it has not ended, and its time to end is not over."""
+    """Whether a pod counts: it has not terminated, and its grace period is not over."""
     if pod.status.phase in _ENDED:
         return False
     metadata = pod.metadata
@@ -222,8 +222,13 @@ def _pod_key(pod: Pod) -> tuple[object, ...]:
     return (
         tuple(spec.overhead.items()),
         _items(spec.resources),
-        tuple([(each.name, _items(each.resources)) for each in spec.containers]),
-        tuple([(each.name, each.restart_policy, _items(each.resources)) for each in spec.init_containers]),
+        tuple([(container.name, _items(container.resources)) for container in spec.containers]),
+        tuple(
+            [
+                (init_container.name, init_container.restart_policy, _items(init_container.resources))
+                for init_container in spec.init_containers
+            ]
+        ),
         tuple([(each.name, _items(each.resources), tuple(each.allocated_resources.items())) for each in given]),
         bool(given) and is_resize_infeasible(pod),
     )
@@ -242,7 +247,7 @@ def _is_best_effort(pod: Pod) -> bool:
     spec = pod.spec
     containers = [each.resources for each in (*spec.containers, *spec.init_containers)]
     holders = [spec.resources] if spec.resources is not None else containers
-    return not any(_has_requests(each) for each in holders)
+    return not any(_has_requests(holder) for holder in holders)
 
 
 def _has_requests(resources: ResourceRequirements) -> bool:
@@ -397,7 +402,7 @@ def is_charged_to(pod: Pod, claim: ResourceClaim, claims: Iterable[ResourceClaim
     if known is not None:
         return known.resource_claim_name == claim.metadata.name
     rivals = (each for each in claims if _is_for_extended_resources(each) and _is_owned_by(each, pod))
-    return not any(_age(each) < _age(claim) for each in rivals)
+    return not any(_age(rival) < _age(claim) for rival in rivals)
 
 
 def _devices_by_class(claim: ResourceClaim) -> dict[str, int]:

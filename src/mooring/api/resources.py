@@ -68,7 +68,7 @@ NAMES_REMEMBERED_MAX = 4096
 
 @lru_cache(maxsize=NAMES_REMEMBERED_MAX)
 def is_scalar_resource(name: str) -> bool:
-    """Is it counted, beyond cpu, memory and ephemeral storage?"""
+    """Whether a resource is counted besides cpu, memory and ephemeral storage."""
     return (
         is_extended_resource(name)
         or is_huge_page_resource(name)
@@ -79,12 +79,12 @@ def is_scalar_resource(name: str) -> bool:
 
 @lru_cache(maxsize=NAMES_REMEMBERED_MAX)
 def is_counted_resource(name: str) -> bool:
-    """Does the scheduler count it at all?"""
+    """Whether the scheduler counts a resource."""
     return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar_resource(name)
 
 
 def is_extended_resource(name: str) -> bool:
-    """Does it belong to a vendor? The name must also do as the name of a quota."""
+    """Whether a resource is an extended resource. The name must also be valid as the name of a quota."""
     is_native = "/" not in name or NATIVE_PREFIX in name
     if is_native or name.startswith(QUOTA_PREFIX):
         return False
@@ -153,7 +153,7 @@ _balanced_score_requests: BoundedCache[tuple[object, ...], Mapping[str, int]] = 
 
 
 def node_accounting_requests(pod: Pod) -> PodUsage:
-    """What a pod on a node is believed to take from it."""
+    """The resources that a pod on a node is counted with."""
     question = (*_spec_key(pod), *_status_key(pod))
     use = _uses.get(question)
     return use if use is not None else _uses.put(question, _pod_use(pod))
@@ -171,7 +171,7 @@ def fit_filter_requests(pod: Pod) -> Mapping[str, int]:
 
 
 def fit_score_requests(pod: Pod) -> Mapping[str, int]:
-    """What NodeResourcesFit scores a pending pod with. Its scorer never hears of pod-level requests."""
+    """The requests with which NodeResourcesFit scores a pending pod, without pod-level requests."""
     question = _spec_key(pod)
     requests = _fit_score_requests.get(question)
     if requests is None:
@@ -180,7 +180,7 @@ def fit_score_requests(pod: Pod) -> Mapping[str, int]:
 
 
 def balanced_score_requests(pod: Pod) -> Mapping[str, int]:
-    """What NodeResourcesBalancedAllocation scores a pending pod with."""
+    """The requests with which NodeResourcesBalancedAllocation scores a pending pod."""
     question = (*_spec_key(pod), *_status_key(pod))
     requests = _balanced_score_requests.get(question)
     if requests is None:
@@ -202,7 +202,7 @@ def _pod_use(pod: Pod) -> PodUsage:
 
 
 def node_allocatable(node: Node) -> dict[str, int]:
-    """What a node can give to pods, `pods` included."""
+    """The allocatable resources of a node, `pods` included."""
     return {
         name: milli_of_nano(quantity_nano(raw)) if name == CPU else value_of_nano(quantity_nano(raw))
         for name, raw in node.status.allocatable.items()
@@ -211,7 +211,7 @@ def node_allocatable(node: Node) -> dict[str, int]:
 
 
 def pod_requests_nano(pod: Pod, rules: RequestRules) -> Nanos:
-    """What a pod requests, exactly."""
+    """The exact requests of a pod."""
     requests = _container_requests(pod, rules)
     if rules.counts_pod_level and has_pod_level_requests(pod):
         requests.update(_pod_level_requests(pod, rules))
@@ -289,8 +289,8 @@ def _pod_level_requests(pod: Pod, rules: RequestRules) -> Nanos:
     return {name: effective.get(name, 0) for name in requests}
 
 
-def _while_resizing(pod: Pod, wanted: Nanos, actual: ResourceList, allocated: ResourceList) -> Nanos:
-    effective = {} if is_resize_infeasible(pod) else dict(wanted)
+def _while_resizing(pod: Pod, desired: Nanos, actual: ResourceList, allocated: ResourceList) -> Nanos:
+    effective = {} if is_resize_infeasible(pod) else dict(desired)
     _raise_to(effective, _nanos(actual))
     _raise_to(effective, _nanos(allocated))
     return effective
@@ -307,7 +307,7 @@ def _defaults_for(pod: Pod, requests_nano: Nanos) -> Mapping[str, int]:
 
 
 def _may_be_silent(pod: Pod, names: Iterable[str]) -> bool:
-    """Whether some container may lack a request. Most pods have all of them and need not be counted twice."""
+    """Whether a container may lack a request. Most pods have all of them and need not be counted twice."""
     if pod.status.container_statuses or pod.status.init_container_statuses:
         return True
     return any(
@@ -342,8 +342,10 @@ def _status_key(pod: Pod) -> tuple[object, ...]:
     return (
         is_resize_infeasible(pod),
         tuple([container.name for container in (*spec.containers, *spec.init_containers)]),
-        tuple([_container_status_key(each) for each in status.container_statuses]),
-        tuple([_container_status_key(each) for each in status.init_container_statuses]),
+        tuple([_container_status_key(container_status) for container_status in status.container_statuses]),
+        tuple(
+            [_container_status_key(init_container_status) for init_container_status in status.init_container_statuses]
+        ),
         tuple(status.resources.requests.items()) if status.resources is not None else None,
         tuple(status.allocated_resources.items()),
     )

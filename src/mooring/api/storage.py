@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from mooring.api.views.meta import ObjectMeta, ObjectReference, RawQuantity, controller_of
+from mooring.api.views.meta import ObjectMeta, RawQuantity, controller_of, reference_to
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec, Volume
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -46,7 +46,7 @@ def volume_mode_of(spec_mode: str | None) -> str:
 
 
 def claim_named_by(volume: Volume, pod_name: str) -> str | None:
-    """The claim behind a pod's volume (an ephemeral volume only implies its name); None if it needs no claim."""
+    """The claim of a pod's volume (an ephemeral volume only implies its name); None if it needs no claim."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     if volume.ephemeral is not None:
@@ -89,20 +89,20 @@ def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """The volume as it will be once it is bound to the claim; the same object if it is already."""
+    """The volume after it is bound to the claim; the same object if it is bound already."""
     reference = volume.spec.claim_ref
     metadata = volume.metadata
     if not is_bound_to(volume, claim) and BOUND_BY_CONTROLLER not in metadata.annotations:
         metadata = _annotated(metadata, BOUND_BY_CONTROLLER, "yes")
     if reference is None or not is_bound_to(volume, claim) or reference.uid != claim.metadata.uid:
-        reference = _reference_to(claim)
+        reference = reference_to(claim)
     if reference is volume.spec.claim_ref and metadata is volume.metadata:
         return volume
     return replace(volume, metadata=metadata, spec=replace(volume.spec, claim_ref=reference))
 
 
 def with_selected_node(claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim:
-    """The claim as it will be once the scheduler has chosen a node for it; the same object if it has already."""
+    """The claim after the scheduler has chosen a node for it; the same object if it has already."""
     if claim.metadata.annotations.get(SELECTED_NODE) == node_name:
         return claim
     return replace(claim, metadata=_annotated(claim.metadata, SELECTED_NODE, node_name))
@@ -115,15 +115,3 @@ def storage_requested(spec: PersistentVolumeClaimSpec) -> RawQuantity | None:
 
 def _annotated(metadata: ObjectMeta, key: str, value: str) -> ObjectMeta:
     return replace(metadata, annotations={**metadata.annotations, key: value})
-
-
-def _reference_to(claim: PersistentVolumeClaim) -> ObjectReference:
-    metadata = claim.metadata
-    return ObjectReference(
-        api_version=claim.api_version,
-        kind=claim.kind,
-        namespace=metadata.namespace,
-        name=metadata.name,
-        uid=metadata.uid,
-        resource_version=metadata.resource_version,
-    )

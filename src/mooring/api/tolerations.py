@@ -19,7 +19,7 @@ PREFER_NO_SCHEDULE = "PreferNoSchedule"
 NO_EXECUTE = "NoExecute"
 
 HARD_EFFECTS = frozenset({NO_SCHEDULE, NO_EXECUTE})
-"""The effects that keep a pod away; the third only makes a node less liked."""
+"""The effects that filters apply. PreferNoSchedule only lowers the score of a node."""
 
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 """The taint of a cordoned node, whether or not the node has it."""
@@ -40,7 +40,7 @@ def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 
 
 def find_untolerated_taint(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
-    """The first taint that keeps the pod away from the node."""
+    """The first taint with a hard effect that no toleration matches."""
     for taint in taints:
         if taint.effect in HARD_EFFECTS and not is_tolerated(taint, tolerations):
             return taint
@@ -53,5 +53,5 @@ def tolerations_of_preferences(tolerations: Iterable[Toleration]) -> tuple[Toler
 
 
 def count_intolerable_preferences(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> int:
-    """How many soft taints of the node the pod does not tolerate."""
+    """The number of PreferNoSchedule taints that no toleration matches."""
     return sum(taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, tolerations) for taint in taints)

@@ -10,8 +10,6 @@ REGION = "topology.kubernetes.io/region"
 ZONE_BETA = "failure-domain.beta.kubernetes.io/zone"
 REGION_BETA = "failure-domain.beta.kubernetes.io/region"
 
-MASTERS_GROUP = "system:masters"
-
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
 TERMINAL_PHASES = (SUCCEEDED, FAILED)
 """Phases of a pod that never runs again."""

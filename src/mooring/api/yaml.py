@@ -492,7 +492,7 @@ def _resolve_tagged(text: str, kind: str) -> Scalar:
 
 
 def _json_number(value: Scalar) -> Scalar:
-    """The value after a trip through JSON, which has no NaN, and no difference between 16.0 and 16."""
+    """The value after a conversion to JSON, which has no NaN, and does not distinguish 16.0 and 16."""
     if not isinstance(value, float):
         return value
     if not math.isfinite(value):

@@ -7,7 +7,7 @@ In the order in which a request passes them:
     registry     the verbs, one module each                  admission    admission plugins
     kinds        defaults, validation, strategy, columns     custom       kinds of CustomResourceDefinitions
     apply        managed fields and server-side apply        storage      reads and watches of the store
-    validation   field errors and shared rules               tables       cells of `kubectl get`
+    validation   field errors and shared rules               tables       columns and cells of `kubectl get`
     discovery    groups, versions and resources              openapi      OpenAPI v2 and v3
     errors       errors with the texts of kube-apiserver
 

@@ -30,7 +30,6 @@ from mooring.apiserver.access.escalation import EscalationCheck
 from mooring.apiserver.access.node_authorizer import GRAPH_KINDS, NodeAuthorizer, NodeGraph
 from mooring.apiserver.access.rbac import RoleAuthorizer, read_role_or_binding
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenSigner
-from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.interface import AdmissionChain
 from mooring.apiserver.admission.table import admission_plugins
 from mooring.apiserver.apply.kind_schema import KindSchema, kind_schema_of_struct
@@ -40,18 +39,18 @@ from mooring.apiserver.custom.definition_controller import CustomKinds, Definiti
 from mooring.apiserver.event_expiry import EventExpiry
 from mooring.apiserver.kinds.service.allocation import ServiceAllocator
 from mooring.apiserver.registry.context import NOTHING_RESERVED, RegistryContext, Reservation
-from mooring.apiserver.registry.object_storage import ObjectStorage, StoreLookup, document_of
+from mooring.apiserver.registry.object_storage import ObjectStorage, ServerStatusWriter, StoreLookup, document_of
 from mooring.apiserver.registry.pod_log import KubeletLogs
 from mooring.apiserver.registry.reading import ObjectReader
-from mooring.apiserver.registry.server_status import ServerStatusWriter
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
 from mooring.apiserver.server import ApiServer
 from mooring.apiserver.storage.storage import Storage
 from mooring.apiserver.worker import WorkerThread
-from mooring.client.http.tls import unverified_tls
+from mooring.client.http.dial import unverified_tls
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
+from mooring.serving.users import User
 from mooring.store.interface import EMPTY_REVISION, RevisionGone, Store, WriteConflict
 
 
@@ -68,16 +67,16 @@ async def deliver_objects(
 ) -> None:
     """Deliver all objects of these kinds to a follower, then changes in the background."""
     for kind in kinds:
-        known: dict[str, Document] = {}
-        revision = await _deliver_state(store, kind, handler, known, worker)
-        changes = _deliver_changes(store, kind, handler, known, revision, worker)
+        delivered: dict[str, Document] = {}
+        revision = await _deliver_state(store, kind, handler, delivered, worker)
+        changes = _deliver_changes(store, kind, handler, delivered, revision, worker)
         group.start_background(changes, name=f"follow {kind.plural}")
 
 
 async def _deliver_state(
-    store: Store, kind: Kind, handler: ChangeHandler, known: dict[str, Document], worker: WorkerThread
+    store: Store, kind: Kind, handler: ChangeHandler, delivered: dict[str, Document], worker: WorkerThread
 ) -> int:
-    """Deliver the difference between the store and `known`, and update `known`. Returns the revision."""
+    """Deliver the difference between the store and `delivered`, and update `delivered`. Returns the revision."""
     page = await store.list(kind.key_prefix)
     found: dict[str, Document] = {}
     for record in page.records:
@@ -85,16 +84,21 @@ async def _deliver_state(
         found[record.key] = document
         if (taken := handler.put(kind, document)) is not None:
             await taken
-    for key, document in known.items():
+    for key, document in delivered.items():
         if key not in found:
             handler.remove(kind, document)
-    known.clear()
-    known.update(found)
+    delivered.clear()
+    delivered.update(found)
     return page.revision
 
 
 async def _deliver_changes(
-    store: Store, kind: Kind, handler: ChangeHandler, known: dict[str, Document], revision: int, worker: WorkerThread
+    store: Store,
+    kind: Kind,
+    handler: ChangeHandler,
+    delivered: dict[str, Document],
+    revision: int,
+    worker: WorkerThread,
 ) -> None:
     since = revision
     while True:
@@ -104,16 +108,16 @@ async def _deliver_changes(
                     for change in await watch.next_batch():
                         since = change.revision
                         if change.value is None:
-                            gone = known.pop(change.key, None)
+                            gone = delivered.pop(change.key, None)
                             if gone is not None:
                                 handler.remove(kind, gone)
                             continue
                         document = await worker.run(len(change.value), document_of, kind, change.value, change.revision)
-                        known[change.key] = document
+                        delivered[change.key] = document
                         if (taken := handler.put(kind, document)) is not None:
                             await taken
         except RevisionGone:
-            since = await _deliver_state(store, kind, handler, known, worker)
+            since = await _deliver_state(store, kind, handler, delivered, worker)
 
 
 RULE_BYTES = 50
@@ -124,7 +128,7 @@ _ROLES = (kinds.CLUSTER_ROLE, kinds.ROLE, kinds.CLUSTER_ROLE_BINDING, kinds.ROLE
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What can be chosen about a server."""
+    """The settings of a server."""
 
     token_key: ec.EllipticCurvePrivateKey
     """Signs the tokens of service accounts."""
@@ -230,7 +234,7 @@ class _GraphFiller:
 
 
 class KindSchemas:
-    """The merge shape of each kind, made on first use."""
+    """The ownership schema of each kind, created on first use."""
 
     def __init__(self) -> None:
         self._known: dict[Kind, KindSchema] = {}
@@ -241,7 +245,7 @@ class KindSchemas:
         kind = resource.kind
         found = self._known.get(kind)
         if found is None:
-            assert resource.struct is not None, f"{kind} has neither a schema nor a shape"
+            assert resource.struct is not None, f"{kind} has no schema"
             found = self._known[kind] = kind_schema_of_struct(resource.struct, kind.api_version, kind.kind)
         return found
 

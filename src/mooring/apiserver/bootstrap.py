@@ -9,13 +9,12 @@ from __future__ import annotations
 from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.api.schema.tables import struct_of_kind
+from mooring.api.schema.types import struct_of_kind
 from mooring.apiserver.access.default_roles import default_objects, reconciled
 from mooring.apiserver.apply.kind_schema import kind_schema_of_struct
 from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.update import write_managed_fields
-from mooring.apiserver.registry.object_storage import ObjectStorage
-from mooring.apiserver.registry.server_status import OWN_MANAGER
+from mooring.apiserver.registry.object_storage import OWN_MANAGER, ObjectStorage
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import run_bounded
@@ -79,14 +78,14 @@ class _ObjectCreator:
         except WriteConflict:
             return  # another server on the same store created it first
 
-    async def ensure_role(self, wanted: Document) -> None:
-        kind = kinds.kind_named(wanted["apiVersion"], wanted["kind"])
-        metadata = wanted["metadata"]
+    async def ensure_role(self, default_role: Document) -> None:
+        kind = kinds.kind_named(default_role["apiVersion"], default_role["kind"])
+        metadata = default_role["metadata"]
         found = await self._object_storage.find(kind, metadata.get("namespace", ""), metadata["name"])
         if found is None:
-            await self.ensure(kind, wanted)
+            await self.ensure(kind, default_role)
             return
-        changed = reconciled(found.document, wanted)
+        changed = reconciled(found.document, default_role)
         if changed is None:
             return
         try:

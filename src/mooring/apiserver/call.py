@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from mooring.api.kinds import Kind
-from mooring.apiserver.access.users import User
 from mooring.apiserver.validation.fields import FieldError
+from mooring.serving.users import User
 
 WARNINGS_MAX = 4_096
 """Further warnings are dropped. The headers of a response hold that many letters."""
@@ -28,7 +28,7 @@ class Operation(Enum):
 
 
 class FieldValidation(Enum):
-    """What becomes of fields that a kind does not have."""
+    """How fields that a kind does not have are treated."""
 
     IGNORE = "Ignore"
     WARN = "Warn"
@@ -46,7 +46,7 @@ class Call:
     now_s: float
     """The wall clock when the request came in."""
     now: str
-    """The same, as objects write it."""
+    """The wall clock in the format of timestamps in objects."""
     namespace: str = ""
     name: str = ""
     subresource: str = ""

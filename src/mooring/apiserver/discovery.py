@@ -300,11 +300,11 @@ def _discovered(resource: Resource) -> Document:
     }
     below = [
         {
-            "subresource": each.name,
-            "responseKind": _response_kind(each.api_version or own_version, each.kind or kind.kind),
-            "verbs": list(each.verbs),
+            "subresource": subresource.name,
+            "responseKind": _response_kind(subresource.api_version or own_version, subresource.kind or kind.kind),
+            "verbs": list(subresource.verbs),
         }
-        for each in _subresources(resource)
+        for subresource in _subresources(resource)
     ]
     return {**entry, "subresources": below} if below else entry
 

@@ -56,9 +56,9 @@ def conflict(kind: Kind, name: str, why: str = MODIFIED, *, subresource: str = "
     )
 
 
-def other_uid(kind: Kind, key: str, name: str, wanted: str, found: object) -> ConflictError:
+def other_uid(kind: Kind, key: str, name: str, expected: str, found: object) -> ConflictError:
     """The object has another uid: the expected one was deleted, and another was created with its name."""
-    failed = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    failed = f"Precondition failed: UID in precondition: {expected}, UID in object meta: {found}"
     return conflict(
         kind,
         name,
@@ -66,20 +66,20 @@ def other_uid(kind: Kind, key: str, name: str, wanted: str, found: object) -> Co
     )
 
 
-def other_uid_in_deletion(kind: Kind, name: str, wanted: str, found: object) -> ConflictError:
+def other_uid_in_deletion(kind: Kind, name: str, expected: str, found: object) -> ConflictError:
     return _deletion_conflict(
         kind,
         name,
-        f"the UID in the precondition ({wanted}) does not match the UID in record ({found}). "
+        f"the UID in the precondition ({expected}) does not match the UID in record ({found}). "
         "The object might have been deleted and then recreated",
     )
 
 
-def other_revision_in_deletion(kind: Kind, name: str, wanted: str, found: int) -> ConflictError:
+def other_revision_in_deletion(kind: Kind, name: str, expected: str, found: int) -> ConflictError:
     return _deletion_conflict(
         kind,
         name,
-        f"the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({found}). "
+        f"the ResourceVersion in the precondition ({expected}) does not match the ResourceVersion in record ({found}). "
         "The object might have been modified",
     )
 
@@ -117,8 +117,8 @@ def ahead(error: RevisionAhead, *, is_exact: bool = False) -> StatusError:
     )
 
 
-def _details(kind: Kind, name: str, called: str = "") -> dict[str, str]:
-    details = {"name": name, "kind": called or kind.plural}
+def _details(kind: Kind, name: str, kind_name: str = "") -> dict[str, str]:
+    details = {"name": name, "kind": kind_name or kind.plural}
     return {**details, "group": kind.group} if kind.group else details
 
 
@@ -129,13 +129,13 @@ FIELD_ERRORS_LISTED_MAX = 1_000
 """Field errors in one response; the message says how many more there are. A large object can have 100,000."""
 
 
-def invalid_object(called: str, group: str, name: str, errors: Sequence[FieldError]) -> InvalidError:
-    """422, with all field errors. `called` is the kind, in a few places the resource."""
-    full = f"{called}.{group}" if group else called
+def invalid_object(kind_name: str, group: str, name: str, errors: Sequence[FieldError]) -> InvalidError:
+    """422, with all field errors. `kind_name` is the kind, in a few places the resource."""
+    full = f"{kind_name}.{group}" if group else kind_name
     if len(errors) > FIELD_ERRORS_LISTED_MAX:
         more = f"{len(errors) - FIELD_ERRORS_LISTED_MAX} more errors are not listed"
         errors = [*errors[:FIELD_ERRORS_LISTED_MAX], FieldError(FieldErrorType.INVALID, NO_PATH, more)]
-    details = {"name": name, "group": group, "kind": called}
+    details = {"name": name, "group": group, "kind": kind_name}
     return InvalidError(
         f"{full} {quoted(name)} is invalid: {aggregated(errors)}",
         causes=[StatusCause(error.kind.reason, error.body, error.field) for error in errors],
@@ -191,7 +191,7 @@ def method_not_allowed() -> StatusError:
 
 
 def method_not_supported(kind: Kind, verb: str) -> StatusError:
-    """The same for custom kinds, whose message differs."""
+    """As `method_not_allowed`, for custom kinds, whose message differs."""
     return StatusError(
         f'{verb} is not supported on resources of kind "{kind.resource}"',
         code=405,

@@ -108,7 +108,7 @@ def last_update_s(value: bytes, now_s: float) -> float | None:
         return None
     texts = [
         event.metadata.creation_timestamp,
-        *(each.time for each in event.metadata.managed_fields or ()),
+        *(managed_field.time for managed_field in event.metadata.managed_fields or ()),
         event.last_timestamp,
         event.event_time,
         event.series.last_observed_time if event.series is not None else None,

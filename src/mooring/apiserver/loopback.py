@@ -14,7 +14,6 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
-from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.errors import store_error_status
 from mooring.apiserver.registry import create as creating
@@ -35,6 +34,7 @@ from mooring.client.interface import (
     Watch,
 )
 from mooring.kit.clock import format_rfc3339
+from mooring.serving.users import User
 from mooring.store.interface import StoreError
 
 JSON = "application/json"

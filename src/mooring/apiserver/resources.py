@@ -14,20 +14,19 @@ from dataclasses import dataclass, field
 from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import ALL_VERBS, SCALE, STATUS, Kind, Subresource
-from mooring.api.schema.model import Struct
-from mooring.api.schema.tables import struct_of_kind
+from mooring.api.schema.types import Struct, struct_of_kind
 from mooring.apiserver.apply.kind_schema import KindSchema
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.kinds.scale import scale_of, scaled, validate_scale
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import DEFAULT_TABLE, KindTable
+from mooring.apiserver.tables import DEFAULT_TABLE, KindTable
 from mooring.apiserver.validation.fields import FieldError
 from mooring.apiserver.wire.canonical import canonical
 from mooring.client.errors import NotFoundError
 
 ReadBody = Callable[[bytes, str, Call], Document]
-"""From a body and its content type."""
+"""Decodes a body with a content type."""
 ReadPlain = Callable[[Document], "DecodedDocument"]
 
 
@@ -159,7 +158,9 @@ def built_in_resources() -> Iterator[Resource]:
             short_names=kind.short_names,
             categories=kind.categories,
             verbs=kind.verbs,
-            subresources={each.name: each for each in sorted(subresources, key=lambda each: each.name)},
+            subresources={
+                subresource.name: subresource for subresource in sorted(subresources, key=lambda each: each.name)
+            },
             returns_deleted=kind.returns_deleted,
             scale=ScaleRules(scale_of, scaled) if SCALE in subresources else None,
         )

@@ -15,14 +15,12 @@ from functools import partial
 
 from mooring.api.document import Document
 from mooring.api.kinds import SERVICE_ACCOUNT, Kind
-from mooring.api.schema.tables import struct_of_kind
+from mooring.api.schema.types import struct_of_kind
 from mooring.apiserver.access.authentication import Authenticator
 from mooring.apiserver.access.authorization import Attributes, Authorizer
 from mooring.apiserver.access.node_authorizer import NodeGraph
 from mooring.apiserver.access.service_account_tokens import Lookup as Peek
-from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
-from mooring.apiserver.access.token_requests import requested_token
-from mooring.apiserver.access.users import User
+from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, requested_token
 from mooring.apiserver.admission.interface import Attempt, Lookup
 from mooring.apiserver.apply.kind_schema import kind_schema_of_struct
 from mooring.apiserver.apply.managers import UPDATE, manager_id
@@ -54,9 +52,10 @@ from mooring.client.errors import BadRequestError
 from mooring.client.interface import PatchForm
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
-from mooring.serving.console.sessions import ConsoleSessions
+from mooring.serving.console import ConsoleSessions
 from mooring.serving.pages import PageRequest, PageResponse, masked
 from mooring.serving.server import Page
+from mooring.serving.users import User
 from mooring.store.interface import Store
 
 Check = Callable[[], bool]
@@ -100,7 +99,7 @@ class ApiServer:
     health: Health = field(default_factory=Health)
     discovery: Discovery = field(init=False)
     openapi: OpenApi = field(init=False)
-    console_sessions: ConsoleSessions[User] = field(init=False)
+    console_sessions: ConsoleSessions = field(init=False)
 
     def __post_init__(self) -> None:
         self.console_sessions = ConsoleSessions(self.clock)
@@ -218,7 +217,7 @@ class ApiServer:
     # ------------------------------------------------------------------------------------------------ reading
 
     def knows_group(self, api_version: str) -> bool:
-        """Whether this is a group of the server's own. What is not there in a custom one is not there at all."""
+        """Whether a group is built in. A missing resource of any other group is a plain 404."""
         return self.discovery.is_built_in_group(api_version.rpartition("/")[0])
 
 

@@ -28,7 +28,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.registry.spec_cache import SpecCache, ValidationResult
-from mooring.apiserver.tables.columns import DEFAULT_TABLE, KindTable
+from mooring.apiserver.tables import DEFAULT_TABLE, KindTable
 from mooring.apiserver.validation.fields import FieldError
 from mooring.apiserver.validation.metadata import (
     NOTHING_STORED,

@@ -6,7 +6,8 @@ In reading order:
     errors       errors of the API
     http         the client over HTTP
     kubeconfig   connections from kubeconfig files
-    cache        reflectors and informers
+    reflector    lists and watches one kind
+    informer     caches, indexes and event handlers on a reflector
     workqueue    the work queue of a controller
     ratelimit    token buckets
     events       writes events

@@ -139,8 +139,8 @@ class LeaderElector:
         """The Lease that we observed last; empty: none."""
         return self._raw
 
-    def ailment(self) -> str:
-        """The problem for a health check; empty: healthy. Standing by is healthy."""
+    def health_problem(self) -> str:
+        """The problem for a health check; empty if healthy. Standing by is healthy."""
         overdue_s = self._clock.now_s() - self._observed_s - self.settings.lease_s
         if self.leader == self.settings.identity and overdue_s > OVERDUE_S_MAX:
             return f"failed election to renew leadership on lease {self.settings.name}"
@@ -150,9 +150,9 @@ class LeaderElector:
         """Wait for the lease, then lead. Ends when `lead` does. Raises `LeadershipLostError`."""
         where = f"{self.settings.namespace}/{self.settings.name}"
         logger.info("standing by for the lease %s as %s", where, self.settings.identity)
-        await self._stand_by()
+        await self._wait_for_lease()
         logger.info("leading: the lease %s is ours", where)
-        self._say("became leader")
+        self._report_event("became leader")
         try:
             async with TaskGroup("leader") as group:
                 group.start(lead(), name="lead")
@@ -169,7 +169,7 @@ class LeaderElector:
 
     # ------------------------------------------------------------------------------------------------ states
 
-    async def _stand_by(self) -> None:
+    async def _wait_for_lease(self) -> None:
         settings = self.settings
         while not await self._attempt(settings.attempt_s_max):
             await self._clock.wait(settings.retry_s * (1.0 + JITTER * self._entropy.uniform()))
@@ -230,14 +230,14 @@ class LeaderElector:
     async def _create(self) -> None:
         sent_s = self._clock.now_s()
         settings = self.settings
-        record = taken(settings.identity, int(settings.lease_s), self._clock.wall_s(), None)
+        record = acquired_record(settings.identity, int(settings.lease_s), self._clock.wall_s(), None)
         body = new_lease(settings.namespace, settings.name, record)
         self._hold(await self._client.create(LEASE, settings.namespace, body), sent_s)
 
     async def _write(self, before: ElectionRecord) -> None:
         sent_s = self._clock.now_s()
         settings = self.settings
-        record = taken(settings.identity, int(settings.lease_s), self._clock.wall_s(), before)
+        record = acquired_record(settings.identity, int(settings.lease_s), self._clock.wall_s(), before)
         body = lease_with(self._raw, record)
         self._hold(await self._client.update(LEASE, settings.namespace, settings.name, body), sent_s)
 
@@ -267,17 +267,17 @@ class LeaderElector:
         assert self._record is not None
         if self._record.holder != settings.identity:
             return
-        body = lease_with(self._raw, released(self._record, self._clock.wall_s()))
+        body = lease_with(self._raw, released_record(self._record, self._clock.wall_s()))
         self._observe(await self._client.update(LEASE, settings.namespace, settings.name, body))
         logger.info("the lease %s/%s is given back", settings.namespace, settings.name)
-        self._say("stopped leading")
+        self._report_event("stopped leading")
 
     # ------------------------------------------------------------------------------------------------ helpers
 
     def _left_s(self) -> float:
         return self._leading_until_s - self._clock.now_s()
 
-    def _say(self, what: str) -> None:
+    def _report_event(self, what: str) -> None:
         if self._report is not None:
             self._report(f"{self.settings.identity} {what}")
 
@@ -359,7 +359,7 @@ def new_lease(namespace: str, name: str, record: ElectionRecord) -> JsonObject:
     }
 
 
-def taken(identity: str, lease_s: int, wall_s: float, before: ElectionRecord | None) -> ElectionRecord:
+def acquired_record(identity: str, lease_s: int, wall_s: float, before: ElectionRecord | None) -> ElectionRecord:
     """The record with us as the holder. A change of the holder counts as a transition."""
     now = format_rfc3339_micro(wall_s)
     if before is None:
@@ -369,7 +369,7 @@ def taken(identity: str, lease_s: int, wall_s: float, before: ElectionRecord | N
     return ElectionRecord(identity, lease_s, now, now, before.transitions + 1)
 
 
-def released(before: ElectionRecord, wall_s: float) -> ElectionRecord:
+def released_record(before: ElectionRecord, wall_s: float) -> ElectionRecord:
     """The record of a released lease."""
     now = format_rfc3339_micro(wall_s)
     return ElectionRecord("", RELEASED_LEASE_S, now, now, before.transitions)

@@ -32,7 +32,6 @@ from mooring.apiserver.access.keyring import (
     kubeconfig_document,
     write_kubeconfig,
 )
-from mooring.apiserver.access.users import User, authenticated
 from mooring.apiserver.admission.table import UnknownPluginError
 from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.bootstrap import NAMESPACES
@@ -40,7 +39,7 @@ from mooring.apiserver.http.handler import RequestHandler
 from mooring.apiserver.http.server import HttpServer
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import AlreadyExistsError, NotFoundError
-from mooring.client.http.tls import unverified_tls
+from mooring.client.http.dial import unverified_tls
 from mooring.client.interface import Client
 from mooring.cluster.component_client import component_client, component_user
 from mooring.cluster.kubernetes_service import API_SERVER, AdvertisedServer, advertised_address, keep_published, publish
@@ -60,6 +59,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.kit.temporary_directory import temporary_directory
 from mooring.serving.http.listener import PortTakenError
+from mooring.serving.users import User, authenticated
 from mooring.store.interface import Store, StoreError
 from mooring.store.memory import MemoryStore
 

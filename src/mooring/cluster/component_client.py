@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mooring.apiserver.access.users import User
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
+from mooring.serving.users import User
 
 
 def component_user(name: str) -> User:

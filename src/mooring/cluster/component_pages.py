@@ -26,9 +26,8 @@ from mooring.client.http.dial import connect_unix
 from mooring.client.http.exchange import HttpUrl, encode_request
 from mooring.client.http.transport import HttpStream
 from mooring.kit.clock import Clock
-from mooring.serving.http.body import BodyTooLargeError
 from mooring.serving.http.listener import HttpListener
-from mooring.serving.http.request import Request
+from mooring.serving.http.request import BodyTooLargeError, Request
 from mooring.serving.http.response import Response, Stream
 from mooring.serving.pages import PageRequest, PageResponse, failed, not_found, text
 from mooring.serving.server import BODY_BYTES_MAX, Page

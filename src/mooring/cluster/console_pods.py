@@ -28,10 +28,9 @@ from mooring.api.document import Document
 from mooring.api.errors import ObjectError, QuantityError
 from mooring.api.kinds import POD, kind_of_view
 from mooring.api.quantity import quantity_nano
-from mooring.api.schema.tables import struct_of_kind
-from mooring.api.views.batch import Job
+from mooring.api.schema.types import struct_of_kind
 from mooring.api.views.pod import Pod
-from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
+from mooring.api.views.workloads import Deployment, Job, ReplicaSet, ReplicationController, StatefulSet
 from mooring.api.yaml import load_documents
 from mooring.apiserver.call import FieldValidation
 from mooring.apiserver.kinds import strategy_of

@@ -32,7 +32,7 @@ from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.console.history import History
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.scheduler import Scheduler
-from mooring.serving.console.paths import ROOT
+from mooring.serving.console import ROOT
 
 DECISIONS_MAX = 64
 PERIOD_S = 0.1

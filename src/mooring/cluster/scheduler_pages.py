@@ -218,7 +218,9 @@ def _checks(sources: PageSources) -> dict[str, dict[str, Check]]:
         return "" if sources.is_stopping() else sources.scheduler.loop.problem()
 
     alive: dict[str, Check] = {"ping": ping, "scheduling-loop": loop}
-    election: dict[str, Check] = {"leaderElection": sources.elector.ailment} if sources.elector is not None else {}
+    election: dict[str, Check] = (
+        {"leaderElection": sources.elector.health_problem} if sources.elector is not None else {}
+    )
     healthy = {**alive, **election}
     ready: dict[str, Check] = {
         **election,

@@ -28,7 +28,7 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from mooring.api.kinds import LEASE
 from mooring.api.views.meta import ObjectReference
 from mooring.client.election import ElectionSettings, LeaderElector
-from mooring.client.events.writer import CoreFormat, EventWriter
+from mooring.client.events import CoreFormat, EventWriter
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import Connection
 from mooring.client.interface import Client

@@ -16,24 +16,27 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-from mooring.api.well_known import MASTERS_GROUP
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import Connection
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.serving.authentication import AUTHENTICATED, Caller, DelegatingAuthenticator
-from mooring.serving.authorities import Authorities, AuthoritiesError, AuthorityFiles
+from mooring.serving.authentication import (
+    Authorities,
+    AuthoritiesError,
+    AuthorityFiles,
+    DelegatingAuthenticator,
+)
 from mooring.serving.authorization import AllowedPaths, Attributes, DelegatingAuthorizer, by_path
-from mooring.serving.console.paths import LOGIN, ConsolePaths
-from mooring.serving.console.sessions import ConsoleSessions
+from mooring.serving.console import LOGIN, ConsolePaths, ConsoleSessions
 from mooring.serving.http.listener import EVERYWHERE
 from mooring.serving.server import Page, SecureServer
 from mooring.serving.tls import ServingTls, serving_context, trust
+from mooring.serving.users import AUTHENTICATED_GROUP, MASTERS_GROUP, User
 
 REVIEW_LIMITS = HttpLimits(requests_per_s=200.0, burst=400, request_s_max=10.0)
 ALLOWED_PATHS = ("/healthz", "/readyz", "/livez")
-CONSOLE_USER = Caller("mooring:console", groups=(MASTERS_GROUP, AUTHENTICATED))
+CONSOLE_USER = User("mooring:console", groups=(MASTERS_GROUP, AUTHENTICATED_GROUP))
 """The user of the link. Its session reads the console of this component and nothing else."""
 
 logger = logging.getLogger(__name__)
@@ -85,7 +88,7 @@ async def open_secure_port(
             requested.authorities, authentication, clock, trust_in_tls=lambda pem: trust(tls, pem)
         )
         if not requested.is_lookup_skipped:
-            await _look_up(authorities, requested)
+            await _read_authorities(authorities, requested)
         authenticator = DelegatingAuthenticator(
             authorities.trust, authentication, clock, cache_s=requested.token_remembered_s
         )
@@ -97,7 +100,7 @@ async def open_secure_port(
             denied_s=requested.denied_remembered_s,
             attributes=requested.attributes,
         )
-        sessions: ConsoleSessions[Caller] = ConsoleSessions(clock)
+        sessions = ConsoleSessions(clock)
         server = SecureServer(
             pages,
             authenticator,
@@ -112,7 +115,7 @@ async def open_secure_port(
         )
         group = await stack.enter_async_context(TaskGroup("secure port"))
         if not requested.is_lookup_skipped:
-            group.start_background(authorities.keep_looking(), name="authorities")
+            group.start_background(authorities.refresh(), name="authorities")
         await stack.enter_async_context(server)
         if requested.console is not None:
             token = sessions.new_login(CONSOLE_USER)
@@ -136,9 +139,9 @@ async def _client(
     return await stack.enter_async_context(client)
 
 
-async def _look_up(authorities: Authorities, requested: SecurePort) -> None:
+async def _read_authorities(authorities: Authorities, requested: SecurePort) -> None:
     try:
-        await authorities.look_up()
+        await authorities.read_config_map()
     except AuthoritiesError as error:
         if not requested.is_lookup_failure_tolerated:
             raise

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.apiserver.event_expiry import EVENT_TTL_S
 from mooring.apiserver.http.request import RequestLimits
 from mooring.controllers.settings import ControllerSettings
+from mooring.serving.users import MASTERS_GROUP, User
 
 if TYPE_CHECKING:
     from mooring.kubelet.settings import KubeletSettings  # imported late: the API server answers before

@@ -90,7 +90,7 @@ class ComponentHealth:
     def _health(self, name: str, request: PageRequest) -> PageResponse:
         checks: dict[str, Check] = {"ping": ping}
         if self.elector is not None and name != "livez":
-            checks["leaderElection"] = self.elector.ailment
+            checks["leaderElection"] = self.elector.health_problem
         if name == "readyz":
             checks |= self.ready
         return health_answer(name, checks, request)

@@ -17,10 +17,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from mooring.api.views.pod import Pod
-from mooring.client.cache.informer import AnyObject, Informer, SharedInformers
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.events.recorder import EventRecorder
-from mooring.client.events.writer import CoreFormat, EventWriter
+from mooring.client.events import CoreFormat, EventRecorder, EventWriter
+from mooring.client.informer import AnyObject, Informer, SharedInformers
 from mooring.client.interface import Client
 from mooring.client.workqueue import DONE, Done, Failed, Later, Outcome, WorkQueue, run_workers
 from mooring.controllers.pod_indexes import PodCountIndex, PodGroupIndex

@@ -25,8 +25,8 @@ from mooring.api.cron_schedule import Schedule, ScheduleError, parse_schedule, z
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import CRON_JOB, JOB
-from mooring.api.views.batch import CronJob, Job
 from mooring.api.views.meta import ApiObject, controller_of
+from mooring.api.views.workloads import CronJob, Job
 from mooring.api.well_known import CRON_JOB_SCHEDULED_AT
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Deletion, Propagation

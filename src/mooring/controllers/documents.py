@@ -15,9 +15,9 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import kind_of_view
-from mooring.api.views.batch import Job, JobCondition
 from mooring.api.views.meta import ApiObject, Condition, ObjectMeta, ObjectWithRaw
 from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import Job, JobCondition
 from mooring.client.errors import StatusError
 from mooring.client.interface import Client
 

@@ -21,8 +21,8 @@ from typing import Generic
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import Kind
-from mooring.client.cache.informer import AnyObject, Informer
 from mooring.client.errors import ClientError, NotFoundError
+from mooring.client.informer import AnyObject, Informer
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 

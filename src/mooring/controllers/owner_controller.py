@@ -33,8 +33,8 @@ from mooring.api.kinds import kind_of_view
 from mooring.api.labels import LabelMatcher
 from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectWithRaw, OwnerReference, controller_of
 from mooring.api.views.pod import Pod
-from mooring.client.cache.informer import BY_NAMESPACE, AnyObject, Informer, namespace_of
 from mooring.client.errors import ClientError, InvalidError, NotFoundError
+from mooring.client.informer import BY_NAMESPACE, AnyObject, Informer, namespace_of
 from mooring.client.interface import Client, PatchForm
 from mooring.controllers.context import DONE, Controller, ControllerContext, Later, Outcome
 from mooring.controllers.documents import decode_document, document_of, owner_reference, read_document

@@ -22,7 +22,7 @@ from mooring.api.kinds import POD
 from mooring.api.views.meta import ApiObject, View
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.events.recorder import EventRecorder
+from mooring.client.events import EventRecorder
 from mooring.client.interface import Client
 from mooring.controllers.documents import is_namespace_terminating, owner_reference
 from mooring.controllers.expectations import Expectations

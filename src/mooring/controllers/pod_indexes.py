@@ -26,7 +26,7 @@ from mooring.api.labels import NOTHING, LabelMatcher
 from mooring.api.views.meta import ObjectMeta, OwnerReference, controller_of
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import TERMINAL_PHASES
-from mooring.client.cache.informer import BY_NAMESPACE, AnyObject, Informer, namespace_of
+from mooring.client.informer import BY_NAMESPACE, AnyObject, Informer, namespace_of
 from mooring.controllers.pods import is_ready
 
 LabelsKey: TypeAlias = tuple[tuple[str, str], ...]

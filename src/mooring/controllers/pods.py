@@ -25,7 +25,7 @@ from mooring.api.views.meta import ApiObject, Condition, IntOrString, controller
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
 from mooring.api.well_known import POD_DELETION_COST, TERMINAL_PHASES
-from mooring.client.cache.informer import AnyObject, Informer, Lister
+from mooring.client.informer import AnyObject, Informer, Lister
 from mooring.kit.clock import TimestampError, parse_rfc3339
 
 BY_CONTROLLER = "controller uid"

@@ -41,7 +41,7 @@ from mooring.api.views.meta import ApiObject, ResourceList
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import Service
-from mooring.client.cache.informer import BY_NAMESPACE, AnyObject, Informer, namespace_of
+from mooring.client.informer import BY_NAMESPACE, AnyObject, Informer, namespace_of
 from mooring.controllers.context import DONE, Controller, ControllerContext, Later, Outcome
 from mooring.controllers.documents import document_of
 from mooring.controllers.served_kinds import ServedKinds

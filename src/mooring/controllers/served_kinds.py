@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from mooring.api.errors import UnknownKindError
 from mooring.api.kinds import Kind, all_kinds, kind_named
 from mooring.api.views.administration import CustomResourceDefinition, DefinitionNames
-from mooring.client.cache.informer import Informer
+from mooring.client.informer import Informer
 
 _ACCEPTED = ("NamesAccepted", "Established")
 

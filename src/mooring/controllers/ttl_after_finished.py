@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import JOB
-from mooring.api.views.batch import Job
+from mooring.api.views.workloads import Job
 from mooring.client.interface import Deletion, Propagation
 from mooring.controllers.context import DONE, Controller, ControllerContext, Later, Outcome, split_key
 from mooring.kit.clock import parse_rfc3339

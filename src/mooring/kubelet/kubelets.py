@@ -25,10 +25,10 @@ from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD, RESOURCE_SLICE
 from mooring.api.views.meta import ObjectReference
 from mooring.api.views.node import Node
-from mooring.client.cache.reflector import Reflector
 from mooring.client.errors import AlreadyExistsError, BadRequestError, ClientError
-from mooring.client.events.writer import CoreFormat, EventWriter
+from mooring.client.events import CoreFormat, EventWriter
 from mooring.client.interface import Change, Client, PatchForm, WatchEvent
+from mooring.client.reflector import Reflector
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup

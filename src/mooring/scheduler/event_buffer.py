@@ -20,8 +20,8 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from mooring.api.views.meta import ApiObject
-from mooring.client.cache.reflector import PagedSink, Sink
 from mooring.client.interface import Change
+from mooring.client.reflector import PagedSink, Sink
 
 AnyKind = TypeVar("AnyKind", bound=ApiObject)
 

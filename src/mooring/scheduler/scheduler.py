@@ -26,10 +26,9 @@ from prometheus_client import CollectorRegistry
 from mooring.api.decode import UntypedObject
 from mooring.api.kinds import NODE, POD, Kind
 from mooring.api.views.pod import Pod
-from mooring.client.cache.reflector import PagedSink, Reflector, Sink
-from mooring.client.events.recorder import EventType
-from mooring.client.events.writer import EventWriter, SeriesFormat
+from mooring.client.events import EventType, EventWriter, SeriesFormat
 from mooring.client.interface import Client
+from mooring.client.reflector import PagedSink, Reflector, Sink
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.memory import settle_memory

@@ -1,6 +1,6 @@
-"""Authentication: which user sends a request?
+"""Authentication: which user sends a request, and which certificate authorities are trusted for it.
 
-Input: a verified client certificate and the headers. Output: a `Caller`; None if the credentials are invalid.
+Input: a verified client certificate and the headers. Output: a `User`; None if the credentials are invalid.
 
     certificate of a trusted proxy, with X-Remote-User ───────> that user
     certificate of a client CA ───────────────────────────────> its common name and organizations
@@ -10,14 +10,23 @@ Input: a verified client certificate and the headers. Output: a `Caller`; None i
  1. A token is reviewed by the API server once within `cache_s`, whatever the result.
  2. If the API server does not answer, the token is rejected and the error logged.
  3. Tokens are cached by their hash.
+
+The authorities come from files, or from the ConfigMap `extension-apiserver-authentication`, which kube-apiserver
+publishes. `Authorities` keeps a `Trust` and the authorities of the TLS context up to date.
+
+ 4. A file overrides the ConfigMap, separately for clients and proxies.
+ 5. If the ConfigMap cannot be read, no certificate is trusted; whether the start fails then is an option. The
+    ConfigMap is read again every `REFRESH_S`.
 """
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
 
@@ -26,17 +35,16 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.x509.oid import NameOID
 
-from mooring.api.kinds import Kind
+from mooring.api.kinds import CONFIG_MAP, Kind
 from mooring.client.errors import ClientError
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
+from mooring.serving.users import User, anonymous, authenticated
 
 CACHED_MAX = 4_096
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
-AUTHENTICATED = "system:authenticated"
-UNAUTHENTICATED = "system:unauthenticated"
 
 _TOKEN_REVIEW = Kind("authentication.k8s.io/v1", "TokenReview", "tokenreviews", is_namespaced=False)
 
@@ -57,24 +65,11 @@ class ExpiringCache(Generic[Key, Value]):
             return False, None
         return True, found[1]
 
-    def keep(self, key: Key, response: Value, for_s: float) -> None:
+    def put(self, key: Key, response: Value, for_s: float) -> None:
         self._answers.pop(key, None)
         if len(self._answers) >= CACHED_MAX:
             del self._answers[next(iter(self._answers))]
         self._answers[key] = (self._clock.now_s() + for_s, response)
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The user of a request."""
-
-    name: str
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
-
-
-ANONYMOUS = Caller("system:anonymous", groups=(UNAUTHENTICATED,))
 
 
 @dataclass(slots=True)
@@ -105,33 +100,33 @@ class DelegatingAuthenticator:
         self._trust = trust
         self._client = client
         self._clock = clock
-        self._tokens: ExpiringCache[bytes, Caller | None] = ExpiringCache(clock)
+        self._tokens: ExpiringCache[bytes, User | None] = ExpiringCache(clock)
         self._cache_s = cache_s
 
-    async def caller(self, certificate: bytes | None, headers: Mapping[str, Sequence[str]]) -> Caller | None:
+    async def caller(self, certificate: bytes | None, headers: Mapping[str, Sequence[str]]) -> User | None:
         """`headers` by lower-case name; `certificate` (DER) was verified by TLS."""
-        shown = x509.load_der_x509_certificate(certificate) if certificate else None
-        if shown is not None and not self._is_current(shown):
+        presented = x509.load_der_x509_certificate(certificate) if certificate else None
+        if presented is not None and not self._is_current(presented):
             return None
-        if shown is not None and (named := self._named_by_proxy(shown, headers)) is not None:
+        if presented is not None and (named := self._proxied_user(presented, headers)) is not None:
             return named
-        if shown is not None and _is_signed_by_one_of(shown, self._trust.client_authorities):
-            return _holder(shown)
+        if presented is not None and _is_signed_by_one_of(presented, self._trust.client_authorities):
+            return _certificate_user(presented)
         token = _bearer_token(headers)
         if token and self._client is not None:
-            return await self._owner(token, self._client)
-        return ANONYMOUS
+            return await self._token_user(token, self._client)
+        return anonymous()
 
     def _is_current(self, certificate: x509.Certificate) -> bool:
         now_s = self._clock.wall_s()
         start_s = certificate.not_valid_before_utc.timestamp()
         return start_s <= now_s <= certificate.not_valid_after_utc.timestamp()
 
-    def _named_by_proxy(self, shown: x509.Certificate, headers: Mapping[str, Sequence[str]]) -> Caller | None:
+    def _proxied_user(self, presented: x509.Certificate, headers: Mapping[str, Sequence[str]]) -> User | None:
         rules = self._trust.proxy
-        if not _is_signed_by_one_of(shown, self._trust.proxy_authorities):
+        if not _is_signed_by_one_of(presented, self._trust.proxy_authorities):
             return None
-        if rules.allowed_names and _common_name(shown) not in rules.allowed_names:
+        if rules.allowed_names and _common_name(presented) not in rules.allowed_names:
             return None
         name = _first(headers, rules.user_headers)
         if not name:
@@ -143,9 +138,9 @@ class DelegatingAuthenticator:
             for header, values in headers.items()
             if header.startswith(prefix)
         }
-        return _authenticated(Caller(name, _first(headers, rules.uid_headers), groups, extra))
+        return authenticated(User(name, _first(headers, rules.uid_headers), groups, extra))
 
-    async def _owner(self, token: str, client: Client) -> Caller | None:
+    async def _token_user(self, token: str, client: Client) -> User | None:
         key = sha256(token.encode()).digest()
         is_known, owner = self._tokens.get(key)
         if is_known:
@@ -157,31 +152,26 @@ class DelegatingAuthenticator:
             logger.error("TokenReview failed: %s", error)
             return None
         owner = _reviewed(response)
-        self._tokens.keep(key, owner, self._cache_s)
+        self._tokens.put(key, owner, self._cache_s)
         return owner
 
 
-def _reviewed(response: bytes) -> Caller | None:
+def _reviewed(response: bytes) -> User | None:
     review: dict[str, Any] = msgspec.json.decode(response)
     status = review.get("status") or {}
     user = status.get("user") or {}
     if not status.get("authenticated") or not user.get("username"):
         return None
     groups = tuple(user.get("groups") or ())
-    return _authenticated(Caller(user["username"], user.get("uid") or "", groups, user.get("extra") or {}))
+    extra = {key: tuple(values) for key, values in (user.get("extra") or {}).items()}
+    return authenticated(User(user["username"], user.get("uid") or "", groups, extra))
 
 
-def _authenticated(caller: Caller) -> Caller:
-    if AUTHENTICATED in caller.groups or caller.name == ANONYMOUS.name:
-        return caller
-    return Caller(caller.name, caller.uid, (*caller.groups, AUTHENTICATED), caller.extra)
-
-
-def _holder(certificate: x509.Certificate) -> Caller | None:
+def _certificate_user(certificate: x509.Certificate) -> User | None:
     organisations = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
     groups = tuple(str(attribute.value) for attribute in organisations)
     name = _common_name(certificate)
-    return _authenticated(Caller(name, groups=groups)) if name else None
+    return authenticated(User(name, groups=groups)) if name else None
 
 
 def _common_name(certificate: x509.Certificate) -> str:
@@ -206,3 +196,106 @@ def _bearer_token(headers: Mapping[str, Sequence[str]]) -> str:
 
 def _first(headers: Mapping[str, Sequence[str]], names: Sequence[str]) -> str:
     return next((values[0] for name in names if (values := headers.get(name))), "")
+
+
+NAMESPACE = "kube-system"
+NAME = "extension-apiserver-authentication"
+REFRESH_S = 60.0
+
+
+class AuthoritiesError(ValueError):
+    """A file or the ConfigMap with authorities cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorityFiles:
+    """Files of the command line; empty: use the ConfigMap."""
+
+    clients: str = ""
+    proxies: str = ""
+    proxy: ProxyRules | None = None
+
+
+class Authorities:
+    """Maintains a `Trust`."""
+
+    def __init__(
+        self,
+        files: AuthorityFiles,
+        client: Client | None,
+        clock: Clock,
+        *,
+        trust_in_tls: Callable[[bytes], None],
+    ) -> None:
+        """`trust_in_tls` is called with new authorities (PEM). Raises `AuthoritiesError` for the files."""
+        self.trust = Trust()
+        self._files = files
+        self._client = client
+        self._clock = clock
+        self._trust_in_tls = trust_in_tls
+        self._trusted_in_tls: set[bytes] = set()
+        if files.clients:
+            self.trust.client_authorities = self._parse(_read_file(files.clients), files.clients)
+        if files.proxies:
+            self.trust.proxy_authorities = self._parse(_read_file(files.proxies), files.proxies)
+            self.trust.proxy = files.proxy or ProxyRules()
+
+    @property
+    def _are_files_enough(self) -> bool:
+        return bool(self._files.clients and self._files.proxies)
+
+    async def read_config_map(self) -> None:
+        """Read the ConfigMap. Raises `AuthoritiesError`."""
+        if self._client is None or self._are_files_enough:
+            return
+        try:
+            raw = await self._client.get(CONFIG_MAP, NAMESPACE, NAME)
+        except ClientError as error:
+            raise AuthoritiesError(f"reading the ConfigMap {NAMESPACE}/{NAME} failed: {error}") from None
+        document: dict[str, Any] = msgspec.json.decode(raw)
+        self._use_config_map(document.get("data") or {})
+
+    async def refresh(self) -> None:
+        """Read the ConfigMap periodically until cancelled."""
+        while True:
+            await self._clock.wait(REFRESH_S)
+            try:
+                await self.read_config_map()
+            except AuthoritiesError as error:
+                logger.debug("%s", error)
+
+    def _use_config_map(self, data: Mapping[str, str]) -> None:
+        where = f"the ConfigMap {NAMESPACE}/{NAME}"
+        if not self._files.clients and data.get("client-ca-file"):
+            self.trust.client_authorities = self._parse(data["client-ca-file"].encode(), where)
+        if not self._files.proxies and data.get("requestheader-client-ca-file"):
+            self.trust.proxy_authorities = self._parse(data["requestheader-client-ca-file"].encode(), where)
+            self.trust.proxy = ProxyRules(
+                _names(data, "requestheader-allowed-names", is_header=False),
+                _names(data, "requestheader-username-headers"),
+                _names(data, "requestheader-uid-headers"),
+                _names(data, "requestheader-group-headers"),
+                _names(data, "requestheader-extra-headers-prefix"),
+            )
+
+    def _parse(self, pem: bytes, where: str) -> tuple[x509.Certificate, ...]:
+        try:
+            certificates = tuple(x509.load_pem_x509_certificates(pem))
+        except ValueError as error:
+            raise AuthoritiesError(f"{where}: has no valid certificates: {error}") from None
+        if pem not in self._trusted_in_tls:
+            self._trusted_in_tls.add(pem)
+            self._trust_in_tls(pem)
+        return certificates
+
+
+def _read_file(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise AuthoritiesError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _names(data: Mapping[str, str], key: str, *, is_header: bool = True) -> tuple[str, ...]:
+    names = json.loads(data.get(key) or "[]")
+    return tuple(str(name).lower() if is_header else str(name) for name in names)

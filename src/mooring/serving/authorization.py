@@ -17,18 +17,18 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mooring.api.kinds import Kind
-from mooring.api.well_known import MASTERS_GROUP
 from mooring.client.errors import ClientError
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
-from mooring.serving.authentication import Caller, ExpiringCache
+from mooring.serving.authentication import ExpiringCache
+from mooring.serving.users import MASTERS_GROUP, User
 
 _REVIEW = Kind("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", is_namespaced=False)
 
 logger = logging.getLogger(__name__)
 
 
-class AccessDecision(NamedTuple):
+class AuthorizationDecision(NamedTuple):
     is_allowed: bool
     reason: str = ""
 
@@ -92,17 +92,17 @@ class DelegatingAuthorizer:
     ) -> None:
         self._allowed = allowed
         self._client = client
-        self._decisions: ExpiringCache[tuple[Caller, str, str], AccessDecision] = ExpiringCache(clock)
+        self._decisions: ExpiringCache[tuple[User, str, str], AuthorizationDecision] = ExpiringCache(clock)
         self._allowed_s = allowed_s
         self._denied_s = denied_s
         self._attributes = attributes
 
-    async def decide(self, caller: Caller, verb: str, path: str) -> AccessDecision:
+    async def decide(self, caller: User, verb: str, path: str) -> AuthorizationDecision:
         if path in self._allowed or MASTERS_GROUP in caller.groups:
-            return AccessDecision(True)
+            return AuthorizationDecision(True)
         return await self._reviewed(caller, verb, path, self._attributes(verb, path))
 
-    async def may_list_pods(self, caller: Caller, namespace: str) -> bool:
+    async def may_list_pods(self, caller: User, namespace: str) -> bool:
         """In one namespace; in all, if it is empty."""
         if MASTERS_GROUP in caller.groups:
             return True
@@ -110,9 +110,11 @@ class DelegatingAuthorizer:
         decision = await self._reviewed(caller, "list", f"pods of {namespace}", {"resourceAttributes": resource})
         return decision.is_allowed
 
-    async def _reviewed(self, caller: Caller, verb: str, path: str, attributes: dict[str, object]) -> AccessDecision:
+    async def _reviewed(
+        self, caller: User, verb: str, path: str, attributes: dict[str, object]
+    ) -> AuthorizationDecision:
         if self._client is None:
-            return AccessDecision(False)
+            return AuthorizationDecision(False)
         key = (caller, verb, path)
         is_known, known = self._decisions.get(key)
         if is_known and known is not None:
@@ -121,13 +123,13 @@ class DelegatingAuthorizer:
             response = await self._client.create(_REVIEW, "", _review(caller, attributes))
         except ClientError as error:
             logger.error("SubjectAccessReview of %s for %s %s failed: %s", caller.name, verb, path, error)
-            return AccessDecision(False, str(error))
+            return AuthorizationDecision(False, str(error))
         decision = _decision_in(response)
-        self._decisions.keep(key, decision, self._allowed_s if decision.is_allowed else self._denied_s)
+        self._decisions.put(key, decision, self._allowed_s if decision.is_allowed else self._denied_s)
         return decision
 
 
-def _review(caller: Caller, attributes: dict[str, object]) -> dict[str, object]:
+def _review(caller: User, attributes: dict[str, object]) -> dict[str, object]:
     spec: dict[str, object] = {"user": caller.name, "groups": list(caller.groups), **attributes}
     if caller.uid:
         spec["uid"] = caller.uid
@@ -136,8 +138,8 @@ def _review(caller: Caller, attributes: dict[str, object]) -> dict[str, object]:
     return {"apiVersion": _REVIEW.api_version, "kind": _REVIEW.kind, "spec": spec}
 
 
-def _decision_in(response: bytes) -> AccessDecision:
+def _decision_in(response: bytes) -> AuthorizationDecision:
     review: dict[str, Any] = msgspec.json.decode(response)
     status = review.get("status") or {}
     is_allowed = bool(status.get("allowed")) and not status.get("denied")
-    return AccessDecision(is_allowed, status.get("reason") or "")
+    return AuthorizationDecision(is_allowed, status.get("reason") or "")

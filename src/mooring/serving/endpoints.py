@@ -12,6 +12,7 @@ import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from mooring.serving.pages import PageRequest, PageResponse, as_json, text
 
@@ -32,38 +33,31 @@ def ping() -> str:
 def health_pages(pages: Mapping[str, Mapping[str, Check]]) -> dict[str, Callable[[PageRequest], PageResponse]]:
     """Pages by path, from the checks of each page (`readyz`). A page without checks has `ping`."""
     served: dict[str, Callable[[PageRequest], PageResponse]] = {}
-    for name, given in pages.items():
-        checks = dict(given) or {"ping": ping}
-        served[f"/{name}"] = _page(name, checks)
-        for check, look in checks.items():
-            served[f"/{name}/{check}"] = _check_page(look)
+    for name, configured in pages.items():
+        checks = dict(configured) or {"ping": ping}
+        served[f"/{name}"] = partial(health_answer, name, checks)
+        for check_name, check in checks.items():
+            served[f"/{name}/{check_name}"] = partial(_check_answer, check)
     return served
 
 
-def _page(name: str, checks: Mapping[str, Check]) -> Callable[[PageRequest], PageResponse]:
-    return lambda request: health_answer(name, checks, request)
-
-
-def _check_page(look: Check) -> Callable[[PageRequest], PageResponse]:
-    def answer(request: PageRequest) -> PageResponse:
-        wrong = look()
-        return text(f"internal server error: {wrong}\n", 500) if wrong else text("ok")
-
-    return answer
+def _check_answer(check: Check, request: PageRequest) -> PageResponse:
+    problem = check()
+    return text(f"internal server error: {problem}\n", 500) if problem else text("ok")
 
 
 def health_answer(name: str, checks: Mapping[str, Check], request: PageRequest) -> PageResponse:
     excluded = {each for value in request.query.get("exclude", ()) for each in value.split(",") if each}
     unknown = sorted(excluded - set(checks))
     lines, failures = [], []
-    for check, look in checks.items():
-        if check in excluded:
-            lines.append(f"[+]{check} excluded: ok\n")
+    for check_name, check in checks.items():
+        if check_name in excluded:
+            lines.append(f"[+]{check_name} excluded: ok\n")
             continue
-        wrong = look()
-        if wrong:
-            failures.append(f"{check}: {wrong}")
-        lines.append(f"[-]{check} failed: reason withheld\n" if wrong else f"[+]{check} ok\n")
+        problem = check()
+        if problem:
+            failures.append(f"{check_name}: {problem}")
+        lines.append(f"[-]{check_name} failed: reason withheld\n" if problem else f"[+]{check_name} ok\n")
     if unknown:
         names = ",".join(json.dumps(each) for each in unknown)
         lines.append(f"warn: some health checks cannot be excluded: no matches for {names}\n")

@@ -82,12 +82,12 @@ def namespaces_of(keys: Iterable[str]) -> frozenset[str]:
     return frozenset(each for each in named if _NAMESPACE.fullmatch(each))
 
 
-async def named_namespaces(body: bytes, known: Collection[str], clock: Clock) -> frozenset[str]:
-    """The namespaces among `known` of which the body names objects."""
+async def named_namespaces(body: bytes, namespaces: Collection[str], clock: Clock) -> frozenset[str]:
+    """The namespaces among `namespaces` of which the body names objects."""
     named: set[str] = set()
     async for piece in _pieces(body, clock):
         named.update(found[1].decode() for found in _NAME.finditer(piece))
-    return frozenset(named.intersection(known))
+    return frozenset(named.intersection(namespaces))
 
 
 async def _pieces(body: bytes, clock: Clock) -> AsyncIterator[bytes]:

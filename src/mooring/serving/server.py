@@ -27,16 +27,15 @@ from typing import Self
 from urllib.parse import unquote
 
 from mooring.kit.clock import Clock
-from mooring.serving.authentication import ANONYMOUS, Caller, DelegatingAuthenticator
+from mooring.serving.authentication import DelegatingAuthenticator
 from mooring.serving.authorization import DelegatingAuthorizer
-from mooring.serving.console.live import STALLED_S_MAX, LiveStreams
-from mooring.serving.console.paths import DATA, LIVE, ROOT, ConsolePaths, headers_below
-from mooring.serving.http.body import BodyTooLargeError
+from mooring.serving.console import DATA, LIVE, ROOT, STALLED_S_MAX, ConsolePaths, LiveStreams, headers_below
 from mooring.serving.http.listener import HttpListener
 from mooring.serving.http.long_running import LongRunningRequests, Pieces
-from mooring.serving.http.request import Request
+from mooring.serving.http.request import BodyTooLargeError, Request
 from mooring.serving.http.response import Headers, Response, Stream
 from mooring.serving.pages import PageRequest, PageResponse, failed, forbidden, masked, not_found, text, unauthorized
+from mooring.serving.users import User, anonymous
 
 BODY_BYTES_MAX = 1 << 20
 """The largest body is the request of a plan with many pods."""
@@ -61,7 +60,7 @@ class SecureServer:
         tls: ssl.SSLContext,
         shares_address: bool = False,
         shares_port: bool = False,
-        console: ConsolePaths[Caller] | None = None,
+        console: ConsolePaths | None = None,
     ) -> None:
         self._pages = pages
         self._clock = clock
@@ -153,7 +152,7 @@ class SecureServer:
         requested = PageRequest(request.method, path, query, body, may_read)
         return await self._page_response(requested, caller)
 
-    async def _caller(self, request: Request) -> Caller | None:
+    async def _caller(self, request: Request) -> User | None:
         if self._console is not None and not request.certificate and not request.has(b"authorization"):
             user = self._console.session_user(request)
             if user is not None:
@@ -165,17 +164,17 @@ class SecureServer:
             return unauthorized()
         return self._console.unauthorized()
 
-    async def _denied(self, caller: Caller, method: str, path: str) -> PageResponse | None:
+    async def _denied(self, caller: User, method: str, path: str) -> PageResponse | None:
         """The response to a request that is not allowed; None if it is."""
         verb = method.lower()
         decision = await self._authorizer.decide(caller, verb, path)
         if decision.is_allowed:
             return None
-        if caller is ANONYMOUS and self._console is not None and path.startswith(ROOT):
+        if caller == anonymous() and self._console is not None and path.startswith(ROOT):
             return self._unauthorized(path)
         return forbidden(caller.name, verb, path, decision.reason)
 
-    async def _page_response(self, requested: PageRequest, caller: Caller) -> PageResponse:
+    async def _page_response(self, requested: PageRequest, caller: User) -> PageResponse:
         page = self._page_of(requested.path)
         if page is None:
             return not_found()

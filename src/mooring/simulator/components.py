@@ -21,9 +21,9 @@ from mooring.apiserver.access.certificates import new_key
 from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
-from mooring.client.cache.reflector import Reflector
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Deletion, JsonObject, PatchForm, Propagation
+from mooring.client.reflector import Reflector
 from mooring.cluster.clone import clone
 from mooring.cluster.component_client import component_user
 from mooring.cluster.objects import create_object, served_kind

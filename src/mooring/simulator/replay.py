@@ -34,8 +34,8 @@ from mooring.api.decode import decode_as
 from mooring.api.errors import ObjectError
 from mooring.api.kinds import POD
 from mooring.api.views.pod import Pod
-from mooring.client.cache.reflector import PagedSink, Sink
 from mooring.client.interface import Change
+from mooring.client.reflector import PagedSink, Sink
 from mooring.kit.clock import VirtualClock, parse_rfc3339
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.binding.assumed_pods import AssumedPod, AssumedPods, forget_assumed

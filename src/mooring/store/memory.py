@@ -99,7 +99,7 @@ class MemoryWatch:
             self._waiter.set_result(None)
 
     def cut_off(self) -> None:
-        """Accept no more changes, and wake the reader. Called by the store only."""
+        """Accept no more changes, and notify the reader. Called by the store only."""
         self._is_cut_off = True
         self._buffer = []
         self._store.end_watch(self, is_cut_off=True)

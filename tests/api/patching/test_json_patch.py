@@ -9,16 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.errors import ObjectError
-from mooring.api.patching.errors import (
+from mooring.api.patching.json_patch import (
     BAD_REQUEST,
+    OPERATIONS_MAX,
     UNPROCESSABLE,
     JsonDict,
     PatchError,
+    apply_json_patch,
+    apply_merge_patch,
     cannot_decode,
     go_text,
     wrong_type,
 )
-from mooring.api.patching.json_patch import OPERATIONS_MAX, apply_json_patch, apply_merge_patch
 
 POD: JsonDict = {
     "metadata": {"name": "web", "labels": {"app": "web", "a/b": "1", "a~b": "2"}},

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.kinds import all_kinds
-from mooring.api.patching.errors import BAD_REQUEST, JsonDict, PatchError
-from mooring.api.patching.json_patch import apply_merge_patch
+from mooring.api.patching.json_patch import BAD_REQUEST, JsonDict, PatchError, apply_merge_patch
 from mooring.api.patching.strategic import (
     MERGE,
     REPLACE,

@@ -11,9 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.schema.model import Basic, Field, ListKind, ListOf, MapOf, Scalar, Struct
-from mooring.api.schema.tables import (
+from mooring.api.schema.types import (
+    Basic,
     CircularTable,
+    Field,
+    ListKind,
+    ListOf,
+    MapOf,
+    Scalar,
+    Struct,
     api_versions,
     description_of,
     parse_descriptions,

@@ -15,9 +15,9 @@ from mooring.apiserver.access.authorization import Attributes, path_attributes
 from mooring.apiserver.access.certificates import new_key
 from mooring.apiserver.access.rbac import RoleAuthorizer
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenSigner
-from mooring.apiserver.access.users import User
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
+from mooring.serving.users import User
 
 RBAC = "rbac.authorization.k8s.io"
 

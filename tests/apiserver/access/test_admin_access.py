@@ -10,10 +10,11 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, Kind
 from mooring.apiserver.access.admin_access import AdminAccessCheck
-from mooring.apiserver.access.authorization import Attributes, AuthorizationDecision, SubjectRules
-from mooring.apiserver.access.users import NODE_NAME_KEY, User
+from mooring.apiserver.access.authorization import Attributes, SubjectRules
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
+from mooring.serving.authorization import AuthorizationDecision
+from mooring.serving.users import NODE_NAME_KEY, User
 from tests.apiserver.admission.builders import wait
 from tests.apiserver.core_documents import messages
 

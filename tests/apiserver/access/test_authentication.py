@@ -30,7 +30,9 @@ from mooring.apiserver.access.certificates import (
     new_key,
 )
 from mooring.apiserver.access.service_account_tokens import SHORT_AUDIENCE, InvalidTokenError
-from mooring.apiserver.access.users import (
+from mooring.client.errors import UnauthorizedError
+from mooring.kit.clock import VIRTUAL_WALL_S
+from mooring.serving.users import (
     User,
     anonymous,
     authenticated,
@@ -40,8 +42,6 @@ from mooring.apiserver.access.users import (
     service_account_username,
     with_group,
 )
-from mooring.client.errors import UnauthorizedError
-from mooring.kit.clock import VIRTUAL_WALL_S
 from tests.apiserver.access.builders import ISSUER, Cluster
 
 
@@ -237,9 +237,9 @@ def test_proof_of_requires_a_matching_audience() -> None:
     authenticator = _authenticator()
     anna = User("anna", "1", ("devs", "system:authenticated"))
     assert authenticator.audiences == (ISSUER, SHORT_AUDIENCE)
-    assert authenticator.proof_of("secret", (ISSUER, "vault")) == AuthenticationResult(anna, (ISSUER,))
+    assert authenticator.authenticate_token("secret", (ISSUER, "vault")) == AuthenticationResult(anna, (ISSUER,))
     with pytest.raises(InvalidTokenError, match=r"^invalid bearer token$"):
-        authenticator.proof_of("secret", ("vault",))
+        authenticator.authenticate_token("secret", ("vault",))
 
 
 def test_proof_of_reports_why_a_token_is_invalid() -> None:
@@ -247,7 +247,7 @@ def test_proof_of_reports_why_a_token_is_invalid() -> None:
     token = cluster.tokens.issue(cluster.account, lifetime_s=600, audiences=[ISSUER])
     cluster.clock.advance_to(10_000)
     with pytest.raises(InvalidTokenError) as rejected:
-        _authenticator(cluster).proof_of(token, (ISSUER,))
+        _authenticator(cluster).authenticate_token(token, (ISSUER,))
     assert str(rejected.value) == "[invalid bearer token, service account token has expired]"
 
 

@@ -12,7 +12,6 @@ import pytest
 from mooring.api.document import Document
 from mooring.apiserver.access.authorization import (
     Attributes,
-    AuthorizationDecision,
     AuthorizerChain,
     Rule,
     SubjectRules,
@@ -25,8 +24,9 @@ from mooring.apiserver.access.authorization import (
     rules_of,
     uncovered,
 )
-from mooring.apiserver.access.users import User
 from mooring.client.errors import ForbiddenError
+from mooring.serving.authorization import AuthorizationDecision
+from mooring.serving.users import User
 from tests.apiserver.access.builders import may, request_attributes, user
 
 

@@ -7,8 +7,8 @@ import pytest
 from mooring.api.document import Document
 from mooring.apiserver.access.authorization import AuthorizerChain
 from mooring.apiserver.access.impersonation import Impersonation, wanted_user
-from mooring.apiserver.access.users import NODE_NAME_KEY, User
 from mooring.client.errors import BadRequestError, ForbiddenError
+from mooring.serving.users import NODE_NAME_KEY, User
 from tests.apiserver.access.builders import authorizer, binding, may, request_attributes, role, user
 
 AUTHENTICATION = "authentication.k8s.io"

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from cryptography import x509
 
-from mooring.apiserver.access.authentication import holder_of
+from mooring.apiserver.access.authentication import certificate_user
 from mooring.apiserver.access.certificates import (
     ADMIN,
     AUTHORITY_LIFETIME_S,
@@ -210,9 +210,9 @@ def test_server_and_client_verify_each_other(tmp_path: Path, host: str) -> None:
     shaken = _handshake(server, _client_tls(keyring, tmp_path, ADMIN), host)
     shown = shaken.getpeercert(binary_form=True)
     assert shown is not None
-    holder = holder_of(shown)
-    assert holder is not None
-    assert (holder.user.name, holder.user.groups) == ("admin", ("system:masters",))
+    certified = certificate_user(shown)
+    assert certified is not None
+    assert (certified.user.name, certified.user.groups) == ("admin", ("system:masters",))
     assert x509.load_der_x509_certificate(shown) == keyring.client(ADMIN).certificate
     assert shaken.version() in ("TLSv1.2", "TLSv1.3")
 

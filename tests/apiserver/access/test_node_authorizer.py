@@ -14,7 +14,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME, POD, RESOURCE_SLICE, VOLUME_ATTACHMENT
 from mooring.apiserver.access.default_roles import node_rules
 from mooring.apiserver.access.node_authorizer import NodeAuthorizer, NodeGraph
-from mooring.apiserver.access.users import User
+from mooring.serving.users import User
 from tests.apiserver.access.builders import request_attributes, user
 
 NODE = User("system:node:n1", groups=("system:nodes", "system:authenticated"))

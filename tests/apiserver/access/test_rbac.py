@@ -10,7 +10,7 @@ from mooring.api.document import Document
 from mooring.apiserver.access import rbac
 from mooring.apiserver.access.authorization import Attributes, rules_of
 from mooring.apiserver.access.rbac import MissingRoleError, RoleAuthorizer, RoleReference, UnknownReferenceKindError
-from mooring.apiserver.access.users import User, service_account_username
+from mooring.serving.users import User, service_account_username
 from tests.apiserver.access.builders import authorizer, binding, may, put, request_attributes, role, user
 
 READ_PODS = [may("get list", "pods")]

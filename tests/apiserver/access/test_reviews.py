@@ -26,9 +26,9 @@ from mooring.apiserver.access.reviews import (
     subject_access_review,
     token_review,
 )
-from mooring.apiserver.access.users import User
 from mooring.client.errors import BadRequestError, InvalidError
 from mooring.kit.clock import VirtualClock
+from mooring.serving.users import User
 from tests.apiserver.access.builders import ISSUER, Cluster, authorizer, binding, may, role, user
 
 POD: Any = {"verb": "get", "resource": "pods"}

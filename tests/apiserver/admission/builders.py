@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 from mooring.api.document import Document
 from mooring.api.kinds import NAMESPACE, Kind
-from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.interface import Admission, Attempt
 from mooring.apiserver.call import Call, Operation
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
+from mooring.serving.users import User
 
 NOW = "2026-01-02T03:04:05Z"
 NOW_S = 1_767_323_045.0

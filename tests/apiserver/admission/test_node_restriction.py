@@ -21,12 +21,13 @@ from mooring.api.kinds import (
     SERVICE_ACCOUNT,
     Kind,
 )
-from mooring.apiserver.access.authorization import Attributes, AuthorizationDecision, SubjectRules
-from mooring.apiserver.access.users import User
+from mooring.apiserver.access.authorization import Attributes, SubjectRules
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.admission.node_restriction import NodeRestriction
 from mooring.apiserver.call import Operation
 from mooring.client.errors import ClientError
+from mooring.serving.authorization import AuthorizationDecision
+from mooring.serving.users import User
 from tests.apiserver.admission.builders import NS, Known, attempt, container, named, pod, wait
 
 N1 = User("system:node:n1", groups=("system:nodes",))

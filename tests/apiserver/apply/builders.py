@@ -6,14 +6,14 @@ from typing import Any
 
 from mooring.api.document import Document
 from mooring.api.kinds import kind_named
-from mooring.api.schema.tables import struct_of_kind
-from mooring.apiserver.access.users import User
+from mooring.api.schema.types import struct_of_kind
 from mooring.apiserver.apply.field_set import FieldSet, paths, set_of, shown_path
 from mooring.apiserver.apply.kind_schema import KindSchema, custom_kind_schemas, kind_schema_of_struct
 from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.patch import apply_as
 from mooring.apiserver.apply.update import write_managed_fields
 from mooring.apiserver.call import Call
+from mooring.serving.users import User
 
 MONDAY = "2026-01-05T00:00:00Z"
 TUESDAY = "2026-01-06T00:00:00Z"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.api.schema.model import ListKind
+from mooring.api.schema.types import ListKind
 from mooring.apiserver.apply.kind_schema import (
     DEDUCED,
     TEXT,

@@ -11,8 +11,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP as CONFIG_MAP_KIND
 from mooring.api.kinds import EVENT, JOB, SERVICE, Kind
 from mooring.api.kinds import POD as POD_KIND
-from mooring.api.schema.tables import struct_of_kind
-from mooring.apiserver.access.users import User
+from mooring.api.schema.types import struct_of_kind
 from mooring.apiserver.apply.field_set import FieldSet
 from mooring.apiserver.apply.kind_schema import KindSchema, custom_kind_schemas, kind_schema_of_struct
 from mooring.apiserver.apply.managers import APPLY, UPDATE, Entry, Managers, manager_id
@@ -33,6 +32,7 @@ from mooring.apiserver.apply.update import (
     write_managed_fields,
 )
 from mooring.apiserver.call import Call
+from mooring.serving.users import User
 from tests.apiserver.apply.builders import (
     CONFIG_MAP,
     DEPLOYMENT,

@@ -1,19 +1,21 @@
-"""Resources, request bodies and warnings of the custom kinds of a CustomResourceDefinition."""
+"""Resources, request bodies, warnings and scales of the custom kinds of a CustomResourceDefinition."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
+from mooring.apiserver.custom.scaling import ScalePaths, scale_rules, validate_actual, validate_wanted
 from mooring.apiserver.custom.schema import read_schema
 from mooring.apiserver.custom.serving import CustomBodies, deprecation_warning, resources_of, stored_resource
 from mooring.apiserver.wire.examine import DecodingError
-from mooring.client.errors import BadRequestError
+from mooring.client.errors import BadRequestError, ServerError
+from mooring.serving.users import User
 from tests.apiserver.custom.definitions import definition, fields, version, widget
 
 KIND = Kind("example.com/v1", "Widget", "widgets")
@@ -163,3 +165,64 @@ def test_resources_of_a_terminating_definition_have_no_create_and_update_verbs()
 
 def test_stored_resource_has_the_storage_version_even_if_it_is_not_served() -> None:
     assert stored_resource(definition({**V1, "served": False}, V2)).kind.api_version == "example.com/v1"
+
+
+PATHS = ScalePaths(".spec.replicas", ".status.replicas", ".status.selector")
+METADATA = {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "7", "labels": {"x": "y"}}
+
+
+def scaled_widget(spec: Document | None = None, status: Document | None = None) -> Document:
+    return {"metadata": METADATA, "spec": spec or {}, "status": status or {}}
+
+
+def test_scale_rules_read_and_write_the_replicas() -> None:
+    rules = scale_rules(PATHS)
+    assert rules.shown is not None
+    shown = rules.shown(KIND, scaled_widget({"replicas": 2}, {"replicas": 1, "selector": "a=b"}))
+    assert shown == {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "7"},
+        "spec": {"replicas": 2},
+        "status": {"replicas": 1, "selector": "a=b"},
+    }
+    scaled = rules.scaled(scaled_widget({"x": 1}), {"metadata": {"resourceVersion": "9"}, "spec": {"replicas": 5}})
+    assert scaled["spec"] == {"x": 1, "replicas": 5}
+    assert scaled["metadata"]["resourceVersion"] == "9"
+    assert rules.replicas_path == ("f:spec", "f:replicas")
+
+
+def test_absent_replicas_are_errors() -> None:
+    rules = scale_rules(PATHS)
+    assert rules.shown is not None
+    with pytest.raises(ServerError, match=r'the spec replicas field ".spec.replicas" does not exist'):
+        rules.shown(KIND, scaled_widget())
+    without_replicas = rules.scale_of(KIND, scaled_widget())
+    with pytest.raises(BadRequestError, match="cannot be empty"):
+        rules.scaled(scaled_widget(), without_replicas)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "message"),
+    [
+        pytest.param(None, "", id="null"),
+        pytest.param(3, "", id="three"),
+        pytest.param(-1, ".spec.replicas: Invalid value: -1: should be a non-negative integer", id="too few"),
+        pytest.param(
+            2**31,
+            ".spec.replicas: Invalid value: 2147483648: should be less than or equal to 2147483647",
+            id="too many",
+        ),
+    ],
+)
+def test_replicas_in_the_spec_are_validated(replicas: Any, message: str) -> None:
+    spec = {} if replicas is None else {"replicas": replicas}
+    assert [error.message for error in validate_wanted(scaled_widget(spec), PATHS)] == ([message] if message else [])
+
+
+def test_replicas_and_selector_in_the_status_are_validated() -> None:
+    errors = validate_actual(scaled_widget(status={"replicas": -1, "selector": 5}), PATHS)
+    assert [error.message for error in errors] == [
+        ".status.replicas: Invalid value: -1: should be a non-negative integer",
+        '.status.selector: Invalid value: "": .status.selector accessor error: 5 is of the type int64, expected string',
+    ]

@@ -8,12 +8,12 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
+from mooring.apiserver.custom.scaling import ScalePaths
 from mooring.apiserver.custom.schema import read_schema
-from mooring.apiserver.custom.strategy import CustomStrategy, finalizer_warnings, validate_list_type
-from mooring.apiserver.custom.version import ScalePaths, read_version
+from mooring.apiserver.custom.strategy import CustomStrategy, finalizer_warnings, read_version, validate_list_type
 from mooring.client.errors import ForbiddenError, InvalidError
+from mooring.serving.users import User
 from tests.apiserver.custom.definitions import fields, ruled, version, widget
 
 SET = {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}

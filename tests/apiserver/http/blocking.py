@@ -200,7 +200,7 @@ def main() -> int:
 
             found = measure(up, name, requests)
             parts = (found.cpu_s, found.wall_s, found.ready_s, found.ready_own_s)
-            times = "".join(f"{'-':>9}" if each is None else f"{each * 1000:9.0f}" for each in parts)
+            times = "".join(f"{'-':>9}" if part is None else f"{part * 1000:9.0f}" for part in parts)
             print(f"{name:58}{found.answer.code:5}{size // 1000:6}{found.took_s * 1000:8.0f}{times}", flush=True)
             if found.answer.code >= 400:
                 print(f"    {found.answer.body[-220:]!r}"[:230])

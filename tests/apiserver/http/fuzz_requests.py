@@ -22,8 +22,17 @@ import msgspec
 
 from mooring.api.kinds import all_kinds
 from mooring.kit.entropy import Entropy
-from tests.apiserver.http.fuzz_bodies import APPLY, CONTENT_TYPES, JSON, PATCHES, STRANGE_BODIES, garbled, written
-from tests.apiserver.http.fuzz_values import TEXTS, spoiled
+from tests.apiserver.http.fuzz_bodies import (
+    APPLY,
+    CONTENT_TYPES,
+    JSON,
+    PATCHES,
+    STRANGE_BODIES,
+    TEXTS,
+    garbled,
+    spoiled,
+    written,
+)
 from tests.cluster.running import ADMIN_TOKEN, LIMITED_TOKEN
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "api.jsonl.xz"

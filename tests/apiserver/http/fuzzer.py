@@ -27,9 +27,8 @@ import yaml
 from mooring.api.kinds import all_kinds
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy, system_entropy
-from tests.apiserver.http.fuzz_connection import Closed, Connection, FuzzAnswer
+from tests.apiserver.http.fuzz_connection import RUDE, Closed, Connection, FuzzAnswer, be_rude
 from tests.apiserver.http.fuzz_requests import Request, requests
-from tests.apiserver.http.fuzz_rudeness import RUDE, be_rude
 from tests.cluster.running import ADMIN_TOKEN, WITHOUT_OTHERS, Up, running
 
 COUNT = 100_000

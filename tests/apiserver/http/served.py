@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import aiohttp
 
 from mooring.apiserver.access.certificates import new_key
-from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.http.handler import RequestHandler
 from mooring.apiserver.http.request import RequestLimits
@@ -18,6 +17,7 @@ from mooring.apiserver.http.server import HttpServer
 from mooring.apiserver.server import ApiServer
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
+from mooring.serving.users import MASTERS_GROUP, User
 from mooring.store.interface import Store
 from mooring.store.memory import MemoryStore
 

@@ -1,4 +1,4 @@
-"""Broadcasts: events that listeners receive, the leader that reads the store, and clients that read slowly."""
+"""Broadcasts: events that subscribers receive, the leader that reads the store, and clients that read slowly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from mooring.api.kinds import CONFIG_MAP
 from mooring.apiserver.http import broadcasts as broadcasts_module
 from mooring.apiserver.http.broadcasts import BATCH_S_MAX, Broadcasts, WatchSubscriber, position_after, position_of
-from mooring.apiserver.storage.watch import BookmarkEvent, StoreEvent
+from mooring.apiserver.storage.storage import BookmarkEvent, StoreEvent
 from mooring.client.errors import ExpiredError, StatusError
 from mooring.client.interface import Change, WatchEvent
 from mooring.kit.clock import Clock, VirtualClock
@@ -87,7 +87,7 @@ class FakeClient:
 
 
 class BroadcastSetup:
-    """A broadcast with its listeners."""
+    """A broadcast with its subscribers."""
 
     def __init__(self, group: TaskGroup, clock: Clock) -> None:
         self._group = group
@@ -104,15 +104,15 @@ class BroadcastSetup:
 
     def subscribe(self, since: int) -> tuple[FakeClient, WatchSubscriber, asyncio.Task[None]]:
         client = FakeClient()
-        listener = WatchSubscriber(client, position_after(since))
-        serving = self.broadcasts.serve(BROADCAST_KEY, listener, self._watch_since, self._line_of)
-        return client, listener, self._group.start_background(self._receive(listener, serving), name="listener")
+        subscriber = WatchSubscriber(client, position_after(since))
+        serving = self.broadcasts.serve(BROADCAST_KEY, subscriber, self._watch_since, self._line_of)
+        return client, subscriber, self._group.start_background(self._receive(subscriber, serving), name="subscriber")
 
-    async def _receive(self, listener: WatchSubscriber, serving: Awaitable[None]) -> None:
+    async def _receive(self, subscriber: WatchSubscriber, serving: Awaitable[None]) -> None:
         try:
             await serving
         except ConnectionError:
-            self.lost.append(listener)
+            self.lost.append(subscriber)
 
     async def wait(self) -> None:
         await self.clock.wait(BATCH_S_MAX * 2)
@@ -140,7 +140,7 @@ def run_scenario(scenario: Callable[[BroadcastSetup], Awaitable[None]]) -> None:
 # ----------------------------------------------------------------------------------------------------- receiving
 
 
-def test_listeners_at_the_same_position_share_one_encoded_chunk() -> None:
+def test_subscribers_at_the_same_position_share_one_encoded_chunk() -> None:
     async def scenario(setup: BroadcastSetup) -> None:
         clients = [setup.subscribe(since=5)[0] for _ in range(MANY)]
         await setup.wait()
@@ -161,7 +161,7 @@ def test_listeners_at_the_same_position_share_one_encoded_chunk() -> None:
         pytest.param(20, [], id="after all changes"),
     ],
 )
-def test_a_listener_receives_changes_after_its_position(since: int, received: list[str]) -> None:
+def test_a_subscriber_receives_changes_after_its_position(since: int, received: list[str]) -> None:
     async def scenario(setup: BroadcastSetup) -> None:
         setup.subscribe(since=5)
         await setup.wait()
@@ -176,7 +176,7 @@ def test_a_listener_receives_changes_after_its_position(since: int, received: li
     run_scenario(scenario)
 
 
-def test_a_bookmark_is_sent_to_listeners_at_the_last_change() -> None:
+def test_a_bookmark_is_sent_to_subscribers_at_the_last_change() -> None:
     async def scenario(setup: BroadcastSetup) -> None:
         old, _, _ = setup.subscribe(since=5)
         await setup.wait()
@@ -190,10 +190,10 @@ def test_a_bookmark_is_sent_to_listeners_at_the_last_change() -> None:
     run_scenario(scenario)
 
 
-def test_a_broadcast_rejects_listeners_before_its_log() -> None:
+def test_a_broadcast_rejects_subscribers_before_its_log() -> None:
     async def scenario(setup: BroadcastSetup) -> None:
         assert setup.broadcasts.takes(BROADCAST_KEY, position_after(1)), (
-            "the first listener starts a broadcast at its position"
+            "the first subscriber starts a broadcast at its position"
         )
         setup.subscribe(since=5)
         await setup.wait()
@@ -208,7 +208,7 @@ def test_a_broadcast_rejects_listeners_before_its_log() -> None:
 # ------------------------------------------------------------------------------------------------------- batching
 
 
-def test_a_single_listener_receives_every_change_immediately() -> None:
+def test_a_single_subscriber_receives_every_change_immediately() -> None:
     async def scenario(setup: BroadcastSetup) -> None:
         client, _, _ = setup.subscribe(since=5)
         await setup.wait()
@@ -220,7 +220,7 @@ def test_a_single_listener_receives_every_change_immediately() -> None:
     run_scenario(scenario)
 
 
-def test_many_listeners_receive_the_first_change_immediately_and_batch_later_ones() -> None:
+def test_many_subscribers_receive_the_first_change_immediately_and_batch_later_ones() -> None:
     async def scenario(setup: BroadcastSetup) -> None:
         clients = [setup.subscribe(since=5)[0] for _ in range(MANY)]
         await setup.wait()
@@ -239,22 +239,22 @@ def test_many_listeners_receive_the_first_change_immediately_and_batch_later_one
 # ----------------------------------------------------------------------------------------------------- the leader
 
 
-def test_another_listener_leads_when_the_leader_leaves() -> None:
+def test_another_subscriber_leads_when_the_leader_leaves() -> None:
     async def scenario(setup: BroadcastSetup) -> None:
-        listeners = [setup.subscribe(since=5) for _ in range(3)]
+        subscribers = [setup.subscribe(since=5) for _ in range(3)]
         await setup.wait()
-        for number, (_, _, task) in enumerate(listeners[:2]):
+        for number, (_, _, task) in enumerate(subscribers[:2]):
             task.cancel()
             await setup.wait()
             setup.watch.emit(6 + number)
             await setup.wait()
-        assert [client.received for client, _, _ in listeners] == [[], ["6"], ["6", "7"]]
+        assert [client.received for client, _, _ in subscribers] == [[], ["6"], ["6", "7"]]
         assert len(setup.watches) == 1
 
     run_scenario(scenario)
 
 
-def test_the_watch_is_closed_with_the_last_listener_and_opened_for_the_next() -> None:
+def test_the_watch_is_closed_with_the_last_subscriber_and_opened_for_the_next() -> None:
     async def scenario(setup: BroadcastSetup) -> None:
         _, _, task = setup.subscribe(since=5)
         await setup.wait()
@@ -271,15 +271,15 @@ def test_the_watch_is_closed_with_the_last_listener_and_opened_for_the_next() ->
     run_scenario(scenario)
 
 
-def test_listeners_leave_at_their_position_when_the_watch_of_the_store_ends() -> None:
+def test_subscribers_leave_at_their_position_when_the_watch_of_the_store_ends() -> None:
     async def scenario(setup: BroadcastSetup) -> None:
-        listeners = [setup.subscribe(since=5) for _ in range(3)]
+        subscribers = [setup.subscribe(since=5) for _ in range(3)]
         await setup.wait()
         setup.watch.emit(6)
         setup.watch.fail(ExpiredError("too old"))
         await setup.wait()
-        assert all(task.done() and task.exception() is None for _, _, task in listeners)
-        assert [listener.position for _, listener, _ in listeners] == [12] * 3
+        assert all(task.done() and task.exception() is None for _, _, task in subscribers)
+        assert [subscriber.position for _, subscriber, _ in subscribers] == [12] * 3
         assert not setup.watch.is_open
 
     run_scenario(scenario)
@@ -288,7 +288,7 @@ def test_listeners_leave_at_their_position_when_the_watch_of_the_store_ends() ->
 # ----------------------------------------------------------------------------------------------------- slow clients
 
 
-@pytest.mark.parametrize("slow", [pytest.param(0, id="the leader"), pytest.param(1, id="another listener")])
+@pytest.mark.parametrize("slow", [pytest.param(0, id="the leader"), pytest.param(1, id="another subscriber")])
 def test_a_slow_client_does_not_block_others_and_catches_up(slow: int) -> None:
     async def scenario(setup: BroadcastSetup) -> None:
         clients = [setup.subscribe(since=5)[0] for _ in range(3)]
@@ -332,7 +332,7 @@ def test_a_slow_client_is_disconnected_from_the_broadcast_when_the_log_is_full(
 
     async def scenario(setup: BroadcastSetup) -> None:
         quick, _, _ = setup.subscribe(since=5)
-        slow, listener, task = setup.subscribe(since=5)
+        slow, subscriber, task = setup.subscribe(since=5)
         await setup.wait()
         slow.chunks_left = 1
         for revision in (6, 7, 8, 9):
@@ -342,8 +342,8 @@ def test_a_slow_client_is_disconnected_from_the_broadcast_when_the_log_is_full(
         await setup.wait()
         assert (quick.received, slow.received) == (["6", "7", "8", "9"], ["6"])
         assert task.done()
-        assert listener.position == 12
-        assert not setup.broadcasts.takes(BROADCAST_KEY, listener.position)
+        assert subscriber.position == 12
+        assert not setup.broadcasts.takes(BROADCAST_KEY, subscriber.position)
 
     run_scenario(scenario)
 
@@ -351,7 +351,7 @@ def test_a_slow_client_is_disconnected_from_the_broadcast_when_the_log_is_full(
 def test_a_closed_client_ends_only_its_own_watch() -> None:
     async def scenario(setup: BroadcastSetup) -> None:
         other, _, _ = setup.subscribe(since=5)
-        gone, listener, _ = setup.subscribe(since=5)
+        gone, subscriber, _ = setup.subscribe(since=5)
         gone.is_closed = True
         await setup.wait()
         setup.watch.emit(6)
@@ -359,7 +359,7 @@ def test_a_closed_client_ends_only_its_own_watch() -> None:
         setup.watch.emit(7)
         await setup.wait()
         assert other.received == ["6", "7"]
-        assert setup.lost == [listener]
+        assert setup.lost == [subscriber]
 
     run_scenario(scenario)
 

@@ -97,7 +97,7 @@ def test_a_client_that_does_not_read_is_disconnected() -> None:
                     assert await api.create_config_map(f"large-{number}", {"text": "x" * 200_000}) == 201
             assert reading.result() == 60
             for _ in range(2):  # as the timer does; the real timer could also disconnect clients of a busy machine
-                api.handler._long_running._look_for_stalled()
+                api.handler._long_running._abort_stalled()
             await until(lambda: api.handler.watches_open == 1)
             unread.close()
             busy.close()

@@ -9,12 +9,12 @@ import pytest
 
 from mooring.apiserver.discovery import Discovery
 from mooring.apiserver.http.non_resource_paths import discovery_reply, openapi_reply
-from mooring.apiserver.http.reply import Reply
+from mooring.apiserver.http.rendering import Reply
 from mooring.apiserver.http.request import IncomingRequest, RequestLimits
 from mooring.apiserver.openapi.documents import OpenApi
 from mooring.apiserver.resources import ResourceTable, built_in_resources
 from mooring.client.errors import StatusError
-from tests.serving.http.parsed_requests import request
+from tests.serving.http.loopback import request
 
 JSON = "application/json"
 AGGREGATED = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -122,7 +122,7 @@ def openapi_of(path: str, accept: str = "application/json", **headers: str) -> R
 
 
 def hash_of_node_document() -> str:
-    written = openapi().third("apis/node.k8s.io/v1")
+    written = openapi().v3("apis/node.k8s.io/v1")
     assert written is not None
     return written.digest
 

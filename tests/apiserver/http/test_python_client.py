@@ -73,7 +73,7 @@ def test_namespaces_are_read_patched_and_listed(core: Any) -> None:
     found = core.read_namespace(NAMESPACE)
     assert (found.status.phase, found.spec.finalizers) == ("Active", ["kubernetes"])
     core.patch_namespace(NAMESPACE, {"metadata": {"labels": {"team": None, "area": "north"}}})
-    names = [each.metadata.name for each in core.list_namespace(label_selector="area=north").items]
+    names = [item.metadata.name for item in core.list_namespace(label_selector="area=north").items]
     assert names == [NAMESPACE]
 
 
@@ -182,7 +182,7 @@ def test_lists_are_paginated(core: Any) -> None:
     token = None
     while token != "":
         page = core.list_namespaced_secret(NAMESPACE, limit=2, _continue=token or "")
-        names += [each.metadata.name for each in page.items]
+        names += [item.metadata.name for item in page.items]
         token = page.metadata._continue or ""
     assert names == [f"s{number}" for number in range(5)]
 
@@ -238,7 +238,7 @@ def test_custom_objects_with_the_custom_objects_api_and_the_dynamic_client(api: 
     assert shown(caught.value)[:2] == (422, "Invalid")
     found = dynamic.DynamicClient(api).resources.get(api_version="example.com/v1", kind="Boat")
     assert found.get(name="tug", namespace=NAMESPACE).spec.size == 4
-    assert [each.metadata.name for each in found.get(namespace=NAMESPACE).items] == ["tug"]
+    assert [item.metadata.name for item in found.get(namespace=NAMESPACE).items] == ["tug"]
     custom.delete_namespaced_custom_object("example.com", "v1", NAMESPACE, "boats", "tug")
 
 

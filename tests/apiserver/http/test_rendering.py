@@ -14,12 +14,11 @@ import yaml
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, DAEMON_SET, Kind
-from mooring.api.schema.tables import struct_of_kind
-from mooring.apiserver.http.rendering import IncludeObject, ObjectForm, Rendering
-from mooring.apiserver.http.reply import warning_headers
+from mooring.api.schema.types import struct_of_kind
+from mooring.apiserver.http.rendering import IncludeObject, ObjectForm, Rendering, warning_headers
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import KindTable
+from mooring.apiserver.tables import KindTable
 from mooring.client.interface import Listing
 
 WIDGET = Kind("example.com/v1", "Widget", "widgets")

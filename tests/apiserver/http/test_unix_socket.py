@@ -10,7 +10,6 @@ from typing import cast
 import pytest
 
 from mooring.api.kinds import POD
-from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.http.handler import RequestHandler
 from mooring.apiserver.http.request import RequestLimits
@@ -22,6 +21,7 @@ from mooring.client.interface import Client
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
+from mooring.serving.users import MASTERS_GROUP, User
 from mooring.store.memory import MemoryStore
 from tests.api_servers import TOKEN_KEY
 from tests.client.contract import ClientContract

@@ -9,8 +9,8 @@ import pytest
 
 from mooring.api import kinds
 from mooring.api.kinds import Kind
-from mooring.api.schema import tables
-from mooring.api.schema.tables import fill, parse_package
+from mooring.api.schema import types
+from mooring.api.schema.types import fill, parse_package
 from mooring.apiserver import kinds as modules
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
@@ -50,8 +50,8 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import age
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, integer
+from mooring.apiserver.tables import age
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, integer
 from mooring.apiserver.validation.fields import FieldError, invalid
 
 
@@ -78,13 +78,13 @@ STRATEGY = AnchorStrategy
 '''
 
 PACKAGE = parse_package(SCHEMA)
-fill(PACKAGE, lambda package, name: PACKAGE.types.get(name) or tables._find(package, name))
+fill(PACKAGE, lambda package, name: PACKAGE.types.get(name) or types._find(package, name))
 
 
 @pytest.fixture(autouse=True)
 def added_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a contributor edits: a schema file, the table of kinds, and a new module."""
-    loaded = tables._package("scheduling")
+    loaded = types._package("scheduling")
     for name, made in PACKAGE.types.items():
         monkeypatch.setitem(loaded.types, name, made)
     monkeypatch.setitem(kinds._by_name, (ANCHOR.api_version, ANCHOR.kind), ANCHOR)
@@ -106,7 +106,7 @@ def test_objects_of_an_added_kind_are_defaulted_validated_and_stored() -> None:
         made = read(await client.create(ANCHOR, "", anchor("heavy", 500)))
         assert (at(made, "kindOfAnchor"), at(made, "metadata.generation")) == ("Bower", 1)
         listing = await client.list(ANCHOR)
-        assert [at(read(each), "metadata.name") for each in listing.items] == ["heavy"]
+        assert [at(read(item), "metadata.name") for item in listing.items] == ["heavy"]
         with pytest.raises(
             InvalidError, match=r'Anchor\.scheduling\.k8s\.io "light" is invalid: weight: Invalid value: 0'
         ):
@@ -118,7 +118,7 @@ def test_objects_of_an_added_kind_are_defaulted_validated_and_stored() -> None:
 def test_an_added_kind_is_discovered_and_printed() -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         resource = api_server.resources.of_kind(ANCHOR)
-        assert [each["name"] for each in resource.table.columns] == ["Name", "Weight", "Age"]
+        assert [column["name"] for column in resource.table.columns] == ["Name", "Weight", "Age"]
         made = read(await client.create(ANCHOR, "", anchor("heavy", 500)))
         assert resource.table.row(made, api_server.clock.wall_s())["cells"][:2] == ["heavy", 500]
         document = json.dumps(api_server.discovery.resource_list("scheduling.k8s.io/v1"))

@@ -1,4 +1,4 @@
-"""Tests of kinds.secret."""
+"""ConfigMap, Secret and ServiceAccount: validation, immutable data, tables."""
 
 from __future__ import annotations
 
@@ -14,10 +14,17 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from mooring.api.document import Document
-from mooring.api.kinds import SECRET
+from mooring.api.kinds import CONFIG_MAP, SECRET, SERVICE_ACCOUNT
 from mooring.apiserver.kinds import strategy_of
+from mooring.apiserver.kinds.config_map import (
+    DATA_BYTES_MAX,
+    decoded_length,
+    validate_config_map,
+    validate_immutable_data,
+)
 from mooring.apiserver.kinds.secret import key_pair_warnings, validate_secret
-from tests.apiserver.core_documents import call, changed, document, messages, strategy
+from mooring.apiserver.kinds.service_account import ENFORCE_MOUNTABLE_SECRETS
+from tests.apiserver.core_documents import call, changed, created, document, messages, strategy
 
 
 def test_string_data_is_merged_into_data() -> None:
@@ -187,3 +194,83 @@ def test_a_mismatched_tls_pair_has_a_warning() -> None:
     assert kind_strategy.warnings_on_update(secret, secret, call(SECRET)) == [warning]
     assert kind_strategy.warnings_on_create(document(SECRET, stringData=TLS), call(SECRET)) == []
     assert kind_strategy.selectable_fields(secret) == {"type": "kubernetes.io/tls"}
+
+
+TOO_LONG = "[]: Too long: may not be more than 1048576 bytes"
+IMMUTABLE = "Forbidden: field is immutable when `immutable` is set"
+
+
+@pytest.mark.parametrize(
+    ("body", "errors"),
+    [
+        pytest.param({"data": {"a.b": "c"}}, [], id="a plain key"),
+        pytest.param({"data": {"..": ""}}, ["data[..]: Invalid value: \"..\": must not be '..'"], id="two dots"),
+        pytest.param(
+            {"data": {"q": ""}, "binaryData": {"q": "YQ=="}},
+            ['data[q]: Invalid value: "q": duplicate of key present in binaryData'],
+            id="a key in both maps",
+        ),
+        pytest.param({"data": {"a": "x" * DATA_BYTES_MAX}}, [], id="the maximum size"),
+        pytest.param({"data": {"a": "é" * (DATA_BYTES_MAX // 2), "b": "x"}}, [TOO_LONG], id="bytes are counted"),
+    ],
+)
+def test_keys_and_sizes_of_config_maps_are_validated(body: Document, errors: list[str]) -> None:
+    assert messages(validate_config_map(document(CONFIG_MAP, **body))) == errors
+
+
+@pytest.mark.parametrize(
+    ("new", "errors"),
+    [
+        pytest.param({"data": {"a": "b"}, "immutable": True}, [], id="nothing changed"),
+        pytest.param({"data": {"a": "c"}, "immutable": True}, [f"data: {IMMUTABLE}"], id="other data"),
+        pytest.param({"data": {"a": "b"}}, [f"immutable: {IMMUTABLE}"], id="immutable is removed"),
+        pytest.param({}, [f"immutable: {IMMUTABLE}", f"data: {IMMUTABLE}"], id="both"),
+    ],
+)
+def test_data_of_immutable_objects_cannot_be_changed(new: Document, errors: list[str]) -> None:
+    old = {"data": {"a": "b"}, "immutable": True}
+    assert messages(validate_immutable_data(new, old, "data", "binaryData")) == errors
+    assert validate_immutable_data(new, {"data": {"a": "b"}}, "data") == []
+
+
+@pytest.mark.parametrize(("text", "length"), [("", 0), ("YQ==", 1), ("YWE=", 2), ("YWFh", 3)])
+def test_decoded_length_measures_base64_without_decoding(text: str, length: int) -> None:
+    assert decoded_length(text) == length
+
+
+def test_an_update_of_an_immutable_config_map_is_rejected() -> None:
+    old = document(CONFIG_MAP, data={"a": "b"}, immutable=True)
+    errors, _ = changed(CONFIG_MAP, old, data={"..": "b"})
+    assert errors == [
+        "data: Forbidden: field is immutable when `immutable` is set",
+        "data[..]: Invalid value: \"..\": must not be '..'",
+    ]
+
+
+def test_a_new_config_map_is_validated() -> None:
+    assert created(CONFIG_MAP, document(CONFIG_MAP, data={"a": "b"})) == []
+
+
+ANNOTATED = {"annotations": {ENFORCE_MOUNTABLE_SECRETS: "true"}}
+SECRETS = [{"name": "a", "namespace": "b", "uid": "c"}, {}]
+
+
+def test_references_to_secrets_keep_only_the_name() -> None:
+    account = document(SERVICE_ACCOUNT, secrets=SECRETS)
+    assert created(SERVICE_ACCOUNT, account) == []
+    assert account["secrets"] == [{"name": "a"}, {}]
+    errors, account = changed(SERVICE_ACCOUNT, document(SERVICE_ACCOUNT), secrets=SECRETS)
+    assert (errors, account["secrets"]) == ([], [{"name": "a"}, {}])
+
+
+def test_a_new_deprecated_annotation_has_a_warning() -> None:
+    kind_strategy, plain = strategy(SERVICE_ACCOUNT), document(SERVICE_ACCOUNT)
+    account = document(SERVICE_ACCOUNT, ANNOTATED)
+    warnings = kind_strategy.warnings_on_create(account, call(SERVICE_ACCOUNT))
+    assert warnings == [
+        "metadata.annotations[kubernetes.io/enforce-mountable-secrets]: deprecated in v1.32+; "
+        "prefer separate namespaces to isolate access to mounted secrets"
+    ]
+    assert kind_strategy.warnings_on_update(account, plain, call(SERVICE_ACCOUNT)) == warnings
+    assert kind_strategy.warnings_on_update(account, account, call(SERVICE_ACCOUNT)) == []
+    assert kind_strategy.warnings_on_create(plain, call(SERVICE_ACCOUNT)) == []

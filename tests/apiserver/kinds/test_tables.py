@@ -7,9 +7,9 @@ import pytest
 from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
+from mooring.apiserver.custom.printer_columns import custom_columns
 from mooring.apiserver.resources import Resource, built_in_resources
-from mooring.apiserver.tables.columns import Cell
-from mooring.apiserver.tables.custom import custom_columns
+from mooring.apiserver.tables import Cell
 
 NOW_S = 1_000_000.0
 MADE = "1970-01-12T13:46:00Z"

@@ -12,7 +12,7 @@ from mooring.api.kinds import STATUS, Kind
 from mooring.apiserver.discovery import BINDING, Discovery
 from mooring.apiserver.openapi.documents import OpenApi, custom_list_schema, custom_schema, schema_name
 from mooring.apiserver.openapi.operations import OpenApiOperation, camel, resource_paths, tag, virtual_path
-from mooring.apiserver.openapi.schemas import SECOND, THIRD
+from mooring.apiserver.openapi.schemas import V2, V3
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
 from mooring.apiserver.strategy import Strategy
 
@@ -34,8 +34,8 @@ def shared() -> OpenApi:
     return fresh()[1]
 
 
-def third(name: str) -> dict[str, Any]:
-    written = shared().third(name)
+def v3(name: str) -> dict[str, Any]:
+    written = shared().v3(name)
     assert written is not None
     found = json.loads(written.body)
     assert isinstance(found, dict)
@@ -44,7 +44,7 @@ def third(name: str) -> dict[str, Any]:
 
 def test_the_index_has_a_hash_for_every_document() -> None:
     paths = shared().index()["paths"]
-    written = shared().third("apis/apps/v1")
+    written = shared().v3("apis/apps/v1")
     assert written is not None
     assert paths["apis/apps/v1"] == {"serverRelativeURL": f"/openapi/v3/apis/apps/v1?hash={written.digest}"}
     assert {"api", "api/v1", "apis", "apis/apps", "apis/authorization.k8s.io/v1", "version"} <= set(paths)
@@ -52,19 +52,19 @@ def test_the_index_has_a_hash_for_every_document() -> None:
 
 @pytest.mark.parametrize("name", ["apis/nope/v1", "apis/apps/v2", "api/v2", "nope", ""])
 def test_an_unknown_openapi_v3_document_is_none(name: str) -> None:
-    assert shared().third(name) is None
+    assert shared().v3(name) is None
 
 
 def test_every_schema_referenced_in_openapi_v3_exists() -> None:
     for name in shared().index()["paths"]:
-        text = json.dumps(third(name))
-        schemas = third(name)["components"]["schemas"]
+        text = json.dumps(v3(name))
+        schemas = v3(name)["components"]["schemas"]
         wanted = {part.partition('"')[0] for part in text.split("#/components/schemas/")[1:]}
         assert wanted <= set(schemas), name
 
 
 def test_the_openapi_v2_document_contains_everything_it_references() -> None:
-    document = json.loads(shared().second().body)
+    document = json.loads(shared().v2().body)
     assert document["swagger"] == "2.0"
     text = json.dumps(document)
     for prefix, section in (("#/definitions/", "definitions"), ("#/parameters/", "parameters")):
@@ -77,8 +77,8 @@ def test_the_openapi_v2_document_contains_everything_it_references() -> None:
 
 
 def test_operations_in_openapi_v3() -> None:
-    item = third("api/v1")["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]
-    assert [each["name"] for each in item["parameters"]] == ["name", "namespace", "pretty"]
+    item = v3("api/v1")["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]
+    assert [parameter["name"] for parameter in item["parameters"]] == ["name", "namespace", "pretty"]
     patch = item["patch"]
     assert sorted(patch["requestBody"]["content"]) == [
         "application/apply-patch+yaml",
@@ -94,28 +94,28 @@ def test_operations_in_openapi_v3() -> None:
 
 def test_documents_follow_added_changed_and_removed_custom_kinds() -> None:
     table, openapi = fresh()
-    apps = openapi.third("apis/apps/v1")
-    assert openapi.third("apis/example.com/v1") is None
+    apps = openapi.v3("apis/apps/v1")
+    assert openapi.v3("apis/example.com/v1") is None
     blue = widget("blue")
     table.add(blue)
-    first = openapi.third("apis/example.com/v1")
+    first = openapi.v3("apis/example.com/v1")
     assert first is not None
     assert b'"blue"' in first.body
-    assert "com.example.v1.Widget" in json.loads(openapi.second().body)["definitions"]
+    assert "com.example.v1.Widget" in json.loads(openapi.v2().body)["definitions"]
     table.add(widget("red"))
-    changed = openapi.third("apis/example.com/v1")
+    changed = openapi.v3("apis/example.com/v1")
     assert changed is not None
     assert b'"red"' in changed.body
     assert changed.digest != first.digest
     table.remove(blue)
-    assert openapi.third("apis/example.com/v1") is None
-    assert openapi.third("apis/apps/v1") is apps  # documents of other groups stay cached
+    assert openapi.v3("apis/example.com/v1") is None
+    assert openapi.v3("apis/apps/v1") is apps  # documents of other groups stay cached
 
 
 def test_the_document_of_a_custom_kind_has_its_paths_and_patch_types() -> None:
     table, openapi = fresh()
     table.add(widget("blue"))
-    written = openapi.third("apis/example.com/v1")
+    written = openapi.v3("apis/example.com/v1")
     assert written is not None
     document = json.loads(written.body)
     assert list(document["paths"]) == [
@@ -141,7 +141,7 @@ def spec_of(schema: Document) -> Document:
 
 
 @pytest.mark.parametrize(
-    ("given", "of_third", "of_second"),
+    ("given", "of_v3", "of_v2"),
     [
         pytest.param(
             {"type": "integer", "default": 3, "minimum": 1},
@@ -183,23 +183,23 @@ def spec_of(schema: Document) -> Document:
     ],
 )
 def test_custom_schemas_are_converted_for_each_openapi_version(
-    given: Document, of_third: Document, of_second: Document
+    given: Document, of_v3: Document, of_v2: Document
 ) -> None:
-    for dialect, wanted in ((THIRD, of_third), (SECOND, of_second)):
-        assert custom_schema(RESOURCE, spec_of(given), dialect)["properties"]["spec"] == wanted
+    for version, wanted in ((V3, of_v3), (V2, of_v2)):
+        assert custom_schema(RESOURCE, spec_of(given), version)["properties"]["spec"] == wanted
 
 
 def test_an_embedded_resource_has_the_fields_of_every_object() -> None:
     given = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
-    found = custom_schema(RESOURCE, spec_of(given), THIRD)["properties"]["spec"]
+    found = custom_schema(RESOURCE, spec_of(given), V3)["properties"]["spec"]
     assert list(found["properties"]) == ["apiVersion", "kind", "metadata"]
     assert found["required"] == ["kind", "apiVersion"]
-    assert "properties" not in custom_schema(RESOURCE, spec_of(given), SECOND)["properties"]["spec"]
+    assert "properties" not in custom_schema(RESOURCE, spec_of(given), V2)["properties"]["spec"]
 
 
 def test_a_custom_schema_gets_the_fields_of_every_object() -> None:
     schema = {"type": "object", "description": "theirs", "properties": {"spec": {"type": "object"}}}
-    found = custom_schema(RESOURCE, schema, THIRD)
+    found = custom_schema(RESOURCE, schema, V3)
     assert found["description"] == "theirs"
     assert list(found["properties"]) == ["apiVersion", "kind", "metadata", "spec"]
     assert found["properties"]["metadata"] == {"allOf": [{"$ref": f"#/components/schemas/{META}"}]}
@@ -211,16 +211,16 @@ def test_a_custom_schema_gets_the_fields_of_every_object() -> None:
 
 
 def test_a_custom_kind_without_a_schema_is_an_object() -> None:
-    assert custom_schema(RESOURCE, None, SECOND)["type"] == "object"
-    assert "properties" not in custom_schema(RESOURCE, None, SECOND)
+    assert custom_schema(RESOURCE, None, V2)["type"] == "object"
+    assert "properties" not in custom_schema(RESOURCE, None, V2)
     keeps_everything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    assert "properties" not in custom_schema(RESOURCE, keeps_everything, SECOND)
-    assert "metadata" in custom_schema(RESOURCE, keeps_everything, THIRD)["properties"]
+    assert "properties" not in custom_schema(RESOURCE, keeps_everything, V2)
+    assert "metadata" in custom_schema(RESOURCE, keeps_everything, V3)["properties"]
 
 
 def test_schema_names_and_list_schemas_of_custom_kinds() -> None:
     assert schema_name(RESOURCE, "Widget") == "com.example.stable.v1.Widget"
-    items = custom_list_schema(RESOURCE, SECOND)["properties"]["items"]
+    items = custom_list_schema(RESOURCE, V2)["properties"]["items"]
     assert items == {"type": "array", "items": {"$ref": "#/definitions/com.example.stable.v1.Widget"}}
 
 

@@ -5,21 +5,21 @@ from collections.abc import Callable
 import pytest
 
 from mooring.api.document import Document
-from mooring.api.schema.tables import struct_named
-from mooring.apiserver.openapi.schemas import SECOND, THIRD, Schemas
+from mooring.api.schema.types import struct_named
+from mooring.apiserver.openapi.schemas import V2, V3, Schemas
 
 CORE = "io.k8s.api.core.v1"
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 
 
-def third(name: str) -> Document:
-    schemas = Schemas(THIRD, ("v1",))
+def v3(name: str) -> Document:
+    schemas = Schemas(V3, ("v1",))
     schemas.need(struct_named("core", name))
     return schemas.found[f"{CORE}.{name}"]
 
 
-def second(name: str) -> Document:
-    schemas = Schemas(SECOND, ("v1",))
+def v2(name: str) -> Document:
+    schemas = Schemas(V2, ("v1",))
     schemas.need(struct_named("core", name))
     return schemas.found[f"{CORE}.{name}"]
 
@@ -95,39 +95,39 @@ def ref(name: str) -> Document:
     ],
 )
 def test_field_schemas(struct: str, field: str, wanted: Document) -> None:
-    found = third(struct)["properties"][field]
+    found = v3(struct)["properties"][field]
     found.pop("description", None)
     assert found == wanted
 
 
 def test_struct_schemas() -> None:
-    pod = third("Pod")
+    pod = v3("Pod")
     assert pod["type"] == "object"
     assert list(pod["properties"]) == ["apiVersion", "kind", "metadata", "spec", "status"]
     assert pod["x-kubernetes-group-version-kind"] == [{"group": "", "kind": "Pod", "version": "v1"}]
-    assert third("Container")["required"] == ["name"]
-    assert third("ConfigMapKeySelector")["x-kubernetes-map-type"] == "atomic"
-    assert third("SeccompProfile")["x-kubernetes-unions"][0]["discriminator"] == "type"
+    assert v3("Container")["required"] == ["name"]
+    assert v3("ConfigMapKeySelector")["x-kubernetes-map-type"] == "atomic"
+    assert v3("SeccompProfile")["x-kubernetes-unions"][0]["discriminator"] == "type"
 
 
-@pytest.mark.parametrize("document", [third, second])
+@pytest.mark.parametrize("document", [v3, v2])
 def test_structs_and_fields_have_descriptions(document: Callable[[str], Document]) -> None:
     pod = document("Pod")
     assert pod["description"].startswith("One or more containers")
     assert all(field["description"] for field in pod["properties"].values())
     spread = document("TopologySpreadConstraint")["properties"]
     assert all(field["description"] for field in spread.values())
-    assert "allOf" in document("PodSpec")["properties"]["affinity"] or document is second
+    assert "allOf" in document("PodSpec")["properties"]["affinity"] or document is v2
     assert document("PodSpec")["properties"]["affinity"]["description"].startswith("Which nodes the pod needs")
     assert document("LimitRange")["properties"]["spec"]["description"] == "The desired state."
 
 
 def test_an_enum_may_contain_the_empty_string() -> None:
-    assert third("HostPathVolumeSource")["properties"]["type"]["enum"][0] == ""
+    assert v3("HostPathVolumeSource")["properties"]["type"]["enum"][0] == ""
 
 
 def test_openapi_v2_schemas_have_no_defaults_and_no_all_of() -> None:
-    container = second("Container")["properties"]
+    container = v2("Container")["properties"]
     about = "Unique in the pod."
     assert container["name"] == {"type": "string", "description": about}
     about = "What the container needs, and what it may use at most."
@@ -136,7 +136,7 @@ def test_openapi_v2_schemas_have_no_defaults_and_no_all_of() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "of_third", "of_second"),
+    ("name", "of_v3", "of_v2"),
     [
         (
             "io.k8s.apimachinery.pkg.api.resource.Quantity",
@@ -151,15 +151,15 @@ def test_openapi_v2_schemas_have_no_defaults_and_no_all_of() -> None:
         (f"{META}.Time", {"type": "string", "format": "date-time"}, {"type": "string", "format": "date-time"}),
     ],
 )
-def test_special_types_have_their_own_schemas(name: str, of_third: Document, of_second: Document) -> None:
-    for dialect, wanted in ((THIRD, of_third), (SECOND, of_second)):
-        schemas = Schemas(dialect, ())
+def test_special_types_have_their_own_schemas(name: str, of_v3: Document, of_v2: Document) -> None:
+    for version, wanted in ((V3, of_v3), (V2, of_v2)):
+        schemas = Schemas(version, ())
         schemas.need_special(name)
         assert schemas.found[name] == wanted
 
 
 def test_a_schema_includes_the_schemas_it_references() -> None:
-    schemas = Schemas(THIRD, ())
+    schemas = Schemas(V3, ())
     schemas.need_special(f"{META}.APIGroupList")
     assert set(schemas.found) == {
         f"{META}.{name}"
@@ -168,7 +168,7 @@ def test_a_schema_includes_the_schemas_it_references() -> None:
 
 
 def test_delete_options_list_every_group_of_the_document() -> None:
-    schemas = Schemas(THIRD, ("apps/v1",))
+    schemas = Schemas(V3, ("apps/v1",))
     schemas.need(struct_named("meta", "DeleteOptions"))
     found = schemas.found[f"{META}.DeleteOptions"]["x-kubernetes-group-version-kind"]
     assert [each["group"] for each in found] == ["", "apps"]

@@ -7,7 +7,6 @@ from typing import Any
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD, Kind
-from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.interface import Admission, AdmissionChain
 from mooring.apiserver.apply.kind_schema import KindSchema, kind_schema_of_struct
 from mooring.apiserver.call import Call
@@ -16,6 +15,7 @@ from mooring.apiserver.registry.object_storage import ObjectStorage, StoreLookup
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
 from mooring.apiserver.worker import WorkerThread
 from mooring.kit.entropy import Entropy
+from mooring.serving.users import User
 from mooring.store.memory import MemoryStore
 
 NOW = "2026-01-02T03:04:05Z"

@@ -12,13 +12,13 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, NAMESPACE, Kind
-from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.create import GENERATED_NAME_TRIES_MAX, Created, create
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import StatusError
 from mooring.kit.entropy import SUFFIX_LENGTH, Entropy
+from mooring.serving.users import User
 from tests.api_servers import with_api_server
 from tests.client.objects import read
 

@@ -20,7 +20,6 @@ from mooring.api.kinds import (
     SERVICE,
     Kind,
 )
-from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.interface import AdmissionChain, Attempt
 from mooring.apiserver.call import Call
 from mooring.apiserver.registry.delete import (
@@ -35,6 +34,7 @@ from mooring.apiserver.registry.object_storage import StoredObject
 from mooring.client.errors import ConflictError, InvalidError, NotFoundError, StatusError
 from mooring.kit.clock import format_rfc3339
 from mooring.kit.loop import run
+from mooring.serving.users import User
 from tests.apiserver.custom.definitions import definition
 from tests.apiserver.registry.fixture import NOW, NOW_S, NS, RegistryFixture, call
 

@@ -8,13 +8,13 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, POD, Kind
-from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.patches import Patch, patch
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import StatusError
 from mooring.client.interface import PatchForm
+from mooring.serving.users import User
 from tests.api_servers import with_api_server
 from tests.client.objects import read
 

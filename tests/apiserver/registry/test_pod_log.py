@@ -29,7 +29,7 @@ from mooring.apiserver.registry.pod_log import (
     redirected,
 )
 from mooring.client.errors import BadRequestError, InvalidError, NotFoundError, ServerError, StatusError
-from mooring.client.http.tls import unverified_tls
+from mooring.client.http.dial import unverified_tls
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run, run_real
 from tests.apiserver.registry.fixture import RegistryFixture, call

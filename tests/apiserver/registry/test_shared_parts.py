@@ -10,7 +10,6 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, LEASE, NODE, POD, REPLICA_SET, Kind
-from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.kinds.config_map import ConfigMapStrategy
 from mooring.apiserver.kinds.deployment import DeploymentKindStrategy
@@ -25,6 +24,7 @@ from mooring.apiserver.wire.decode import read_patch
 from mooring.client.errors import StatusError
 from mooring.client.interface import PatchForm
 from mooring.kit.clock import format_rfc3339
+from mooring.serving.users import User
 from tests.api_servers import with_api_server
 from tests.client.objects import config_map, node, pod, replica_set
 

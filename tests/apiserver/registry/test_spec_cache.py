@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD
-from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.create import create
 from mooring.apiserver.registry.spec_cache import ENTRY_BYTES, SpecCache, SpecInputs, ValidationResult, split_body
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import StatusError
+from mooring.serving.users import User
 from tests.api_servers import with_api_server
 from tests.apiserver.pod_strategies import NAMES, PODS
 

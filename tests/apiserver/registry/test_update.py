@@ -10,7 +10,6 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, LEASE, Kind
-from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.object_storage import WRITE_TRIES_MAX
@@ -18,6 +17,7 @@ from mooring.apiserver.registry.update import Changed, change, put
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import StatusError
 from mooring.client.interface import PatchForm
+from mooring.serving.users import User
 from tests.api_servers import with_api_server
 from tests.apiserver.custom.definitions import definition, version, widget
 from tests.client.objects import read

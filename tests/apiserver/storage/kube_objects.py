@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.schema.model import Basic, ListOf, MapOf, Scalar, Struct, Type
-from mooring.api.schema.tables import struct_of_kind
+from mooring.api.schema.types import Basic, ListOf, MapOf, Scalar, Struct, Type, struct_of_kind
 
 _META: Document = {"uid": "6f1a4c1e-0000-4000-8000-000000000001", "creationTimestamp": "2026-01-02T03:04:05Z"}
 

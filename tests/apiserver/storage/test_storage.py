@@ -19,8 +19,7 @@ from mooring.api.kinds import CONFIG_MAP, CORE_EVENT, EVENT, POD
 from mooring.api.views.meta import ApiObject, ObjectWithRaw, View
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.apiserver.storage.storage import continue_token, read_continue_token
-from mooring.apiserver.storage.watch import BookmarkEvent, StoreEvent
+from mooring.apiserver.storage.storage import BookmarkEvent, StoreEvent, continue_token, read_continue_token
 from mooring.client.errors import BadRequestError, ExpiredError, ServerError
 from mooring.client.interface import Change, Client, PatchForm, Selection
 from mooring.kit.clock import VirtualClock

@@ -16,19 +16,19 @@ from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, CORE_EVENT, DEPLOYMENT, EVENT, POD
 from mooring.apiserver.storage.stored_form import (
     PlainObject,
+    converted,
     decoded,
     encoded,
-    inward,
-    inward_selection,
-    outward,
-    outward_plain,
     partly_decoded,
+    served_bytes,
     served_event,
     served_field,
     stored_event,
     stored_form,
     stored_kind,
-    translated,
+    stored_selection,
+    to_served,
+    to_stored,
     with_revision,
 )
 from mooring.client.interface import Selection
@@ -114,18 +114,18 @@ NEWER: PlainObject = {
 
 
 def test_the_two_forms_of_an_event_differ_in_field_names_only() -> None:
-    assert inward(EVENT, NEWER) == CORE
-    assert outward_plain(EVENT, CORE) == NEWER
-    assert translated(EVENT, encoded(CORE)) == encoded(NEWER)
-    assert outward(EVENT, encoded(CORE), 7).startswith(
+    assert to_stored(EVENT, NEWER) == CORE
+    assert to_served(EVENT, CORE) == NEWER
+    assert converted(EVENT, encoded(CORE)) == encoded(NEWER)
+    assert served_bytes(EVENT, encoded(CORE), 7).startswith(
         b'{"kind":"Event","apiVersion":"events.k8s.io/v1","metadata":{"resourceVersion":"7","name":"web.1"}'
     )
 
 
 def test_objects_of_other_kinds_are_stored_unchanged() -> None:
     assert (stored_kind(EVENT), stored_kind(CORE_EVENT), stored_kind(POD)) == (CORE_EVENT, CORE_EVENT, POD)
-    assert inward(CORE_EVENT, CORE) is CORE
-    assert outward_plain(POD, CORE) is CORE
+    assert to_stored(CORE_EVENT, CORE) is CORE
+    assert to_served(POD, CORE) is CORE
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,8 @@ def test_objects_of_other_kinds_are_stored_unchanged() -> None:
     ],
 )
 def test_field_selectors_of_events_are_translated_to_stored_names(fields: str, stored: str) -> None:
-    assert inward_selection(EVENT, Selection("a", "b", fields)) == Selection("a", "b", stored)
-    assert inward_selection(CORE_EVENT, Selection("a", "b", fields)).fields == fields
+    assert stored_selection(EVENT, Selection("a", "b", fields)) == Selection("a", "b", stored)
+    assert stored_selection(CORE_EVENT, Selection("a", "b", fields)).fields == fields
 
 
 STORED: Document = {

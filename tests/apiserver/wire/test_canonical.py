@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.api.schema.tables import struct_named
+from mooring.api.schema.types import struct_named
 from mooring.apiserver.wire.canonical import canonical, forget_empty_lists
 from mooring.apiserver.wire.json_text import NumberText
 from mooring.apiserver.wire.scalars import ScalarError, UnexpectedJsonType

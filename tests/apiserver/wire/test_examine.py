@@ -5,21 +5,21 @@ from typing import Any
 import pytest
 
 from mooring.api import kinds
-from mooring.api.schema.tables import struct_named
-from mooring.apiserver.access.users import User
+from mooring.api.schema.types import struct_named
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.wire.examine import (
     STRICT_ERRORS_MAX,
     DecodingError,
     apply_field_validation,
     examine,
+    examine_unstructured,
     go_name_of_field,
     go_name_of_item,
     repeated_fields,
     warnings,
 )
 from mooring.apiserver.wire.json_text import parse_carefully
-from mooring.apiserver.wire.unstructured import examine_unstructured
+from mooring.serving.users import User
 
 
 @pytest.mark.parametrize(

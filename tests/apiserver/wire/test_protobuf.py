@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.api.schema.tables import struct_named
+from mooring.api.schema.types import struct_named
 from mooring.apiserver.wire.protobuf import MAGIC, ProtobufError, message, open_envelope
 
 

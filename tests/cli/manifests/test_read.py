@@ -11,7 +11,7 @@ import pytest
 
 from mooring.api.decode import convert
 from mooring.api.kinds import kind_of_view
-from mooring.api.views.batch import Job
+from mooring.api.views.workloads import Job
 from mooring.cli.errors import InputError
 from mooring.cli.manifests import read as manifests
 from mooring.cli.manifests import yaml_chunks

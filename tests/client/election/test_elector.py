@@ -15,11 +15,11 @@ from mooring.client.election import (
     ElectionRecord,
     ElectionSettings,
     ElectionSettingsError,
+    acquired_record,
     lease_with,
     new_lease,
     record_in,
-    released,
-    taken,
+    released_record,
 )
 from mooring.client.errors import ServerError
 from mooring.client.interface import PatchForm
@@ -213,13 +213,13 @@ def test_the_lease_has_the_fields_that_client_go_writes() -> None:
         seen.append(await election.client.get(LEASE, "kube-system", "kube-scheduler"))
 
     _, first, second = run_election(read_leases)
-    held, given_back, taken = (record_in(raw) for raw in seen)
+    held, given_back, acquired_record = (record_in(raw) for raw in seen)
     assert (held.holder, held.lease_s, held.transitions) == ("a", 15, 0)
     assert held.acquired == "2026-01-01T00:00:00.000000Z"
     assert held.renewed > held.acquired
     assert (given_back.holder, given_back.lease_s, given_back.transitions) == ("", 1, 0)
     assert given_back.acquired == given_back.renewed
-    assert (taken.holder, taken.lease_s, taken.transitions) == ("b", 15, 1)
+    assert (acquired_record.holder, acquired_record.lease_s, acquired_record.transitions) == ("b", 15, 1)
     assert first.told == ["a became leader", "a stopped leading"]
     assert second.told == ["b became leader", "b stopped leading"]
 
@@ -227,11 +227,11 @@ def test_the_lease_has_the_fields_that_client_go_writes() -> None:
 def test_a_leader_that_cannot_renew_its_lease_reports_an_ailment() -> None:
     async def stuck(election: ElectionScenario, first: Process, second: Process) -> None:
         await election.clock.wait(30)
-        assert first.elector.ailment() == ""
+        assert first.elector.health_problem() == ""
         first.pause()
         await election.clock.wait(40)
-        assert first.elector.ailment() == "failed election to renew leadership on lease kube-scheduler"
-        assert second.elector.ailment() == ""
+        assert first.elector.health_problem() == "failed election to renew leadership on lease kube-scheduler"
+        assert second.elector.health_problem() == ""
 
     run_election(stuck)
 
@@ -320,11 +320,11 @@ def test_record_in_rejects_documents_that_are_not_leases(raw: bytes) -> None:
     ],
 )
 def test_taken_acquires_or_renews_a_record(before: ElectionRecord | None, after: ElectionRecord) -> None:
-    assert taken("a", 15, NOW_S, before) == after
+    assert acquired_record("a", 15, NOW_S, before) == after
 
 
 def test_released_clears_the_holder() -> None:
-    assert released(ElectionRecord("a", 15, EARLIER, EARLIER, 4), NOW_S) == ElectionRecord("", 1, NOW, NOW, 4)
+    assert released_record(ElectionRecord("a", 15, EARLIER, EARLIER, 4), NOW_S) == ElectionRecord("", 1, NOW, NOW, 4)
 
 
 def test_lease_with_keeps_unknown_fields() -> None:
@@ -343,5 +343,5 @@ def test_lease_with_keeps_unknown_fields() -> None:
 
 
 def test_a_new_lease_is_read_back_as_its_record() -> None:
-    record = taken("a", 15, NOW_S, None)
+    record = acquired_record("a", 15, NOW_S, None)
     assert record_in(msgspec.json.encode(new_lease("kube-system", "kube-scheduler", record))) == record

@@ -21,8 +21,7 @@ from mooring.client.errors import (
     NotFoundError,
     ServerError,
 )
-from mooring.client.events.recorder import EventRecorder
-from mooring.client.events.writer import WORKERS_MAX, WORKERS_MIN, EventWriter, SeriesFormat
+from mooring.client.events import WORKERS_MAX, WORKERS_MIN, EventRecorder, EventWriter, SeriesFormat
 from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy

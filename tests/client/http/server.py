@@ -319,7 +319,7 @@ def _error_line(error: StatusError) -> bytes:
 
 
 def _status(error: StatusError) -> bytes:
-    causes = [{"reason": each.reason, "message": each.message, "field": each.field} for each in error.causes]
+    causes = [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in error.causes]
     details: dict[str, object] = {**error.details, "causes": causes}
     if error.retry_after_s is not None:
         details["retryAfterSeconds"] = int(error.retry_after_s)

@@ -9,9 +9,9 @@ import pytest
 from mooring.api.kinds import POD
 from mooring.api.views.pod import Pod
 from mooring.apiserver.loopback import LoopbackClient
-from mooring.client.cache.informer import Informer
-from mooring.client.cache.reflector import Reflector
+from mooring.client.informer import Informer
 from mooring.client.interface import Change
+from mooring.client.reflector import Reflector
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from tests.client.contract_play import NS
@@ -202,7 +202,7 @@ def test_a_reflector_can_be_filled_by_a_watch_with_initial_events(
             informer,
             clock=setup.clock,
             entropy=Entropy(1),
-            is_filled_by_watching=True,
+            uses_watch_list=True,
         )
         async with TaskGroup("watch list") as group:
             group.start_background(reflector.run(), name="reflector")
@@ -212,9 +212,11 @@ def test_a_reflector_can_be_filled_by_a_watch_with_initial_events(
                 await create_and_bind(setup.local, number)
             while len(informer.lister.list()) < 4 or setup.server.faults or len(setup.server.requests) < len(asked):
                 await setup.clock.wait(1.0)
-        kinds = [each.partition(" ")[0] + " all" * ("sendInitialEvents" in each) for each in setup.server.requests]
+        kinds = [
+            request.partition(" ")[0] + " all" * ("sendInitialEvents" in request) for request in setup.server.requests
+        ]
         assert kinds == asked
         wanted = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
-        assert all(wanted in each for each in setup.server.requests if "sendInitialEvents" in each)
+        assert all(wanted in request for request in setup.server.requests if "sendInitialEvents" in request)
 
     run_over_http(scenario, can_watch_all=can_watch_all)

@@ -119,7 +119,7 @@ def test_a_write_that_waited_for_the_rate_limit_is_checked_after_the_wait() -> N
         with pytest.raises(NotLeadingError):
             await create(client)
         assert setup.clock.waited_s
-        assert [each for each in setup.server.requests if "configmaps" in each] == []
+        assert [request for request in setup.server.requests if "configmaps" in request] == []
 
     run_as_leader(scenario, HttpLimits(requests_per_s=1.0, burst=1), LosingClock)
 

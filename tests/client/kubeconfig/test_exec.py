@@ -90,7 +90,7 @@ def test_concurrent_requests_run_the_plug_in_once(tmp_path: Path) -> None:
         credentials = ExecCredentials(plugin.entry(), VirtualClock(), environment=ENVIRONMENT)
         async with TaskGroup("requests") as group:
             tasks = [group.start(credentials.wait_identity(), name=str(number)) for number in range(5)]
-        assert len({id(each.result()) for each in tasks}) == 1
+        assert len({id(task.result()) for task in tasks}) == 1
         assert plugin.runs == 1
 
     run_scenario(scenario)

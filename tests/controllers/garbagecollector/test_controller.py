@@ -7,8 +7,8 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NODE
 from mooring.api.views.administration import CustomResourceDefinition
-from mooring.client.cache.informer import Informer
 from mooring.client.errors import ConflictError, NotFoundError
+from mooring.client.informer import Informer
 from mooring.client.interface import Deletion, Propagation
 from mooring.controllers.garbagecollector.controller import GarbageClient, InvalidOwnerReference, UnknownKind
 from mooring.controllers.garbagecollector.graph import ObjectIdentity

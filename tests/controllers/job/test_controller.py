@@ -11,8 +11,8 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import JOB, POD
-from mooring.api.views.batch import Job, JobCondition, JobSpec, JobStatus
 from mooring.api.views.meta import ObjectMeta
+from mooring.api.views.workloads import Job, JobCondition, JobSpec, JobStatus
 from mooring.client.interface import Deletion
 from mooring.controllers.job.pods import indexed_generate_name, indexed_pod, is_managed_externally, job_pod
 from mooring.controllers.ttl_after_finished import left_s_of

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.api.views.batch import JobCondition
 from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import JobCondition
 from mooring.controllers.documents import finished_condition
 from mooring.controllers.job.plan import new_condition, summarize_pods
 from mooring.controllers.job.status import (

@@ -14,7 +14,7 @@ from mooring.api.views.meta import ObjectMeta
 from mooring.api.views.node import Lease, LeaseSpec, Node, NodeCondition, NodeSpec, NodeStatus, Taint
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ConflictError
-from mooring.client.events.recorder import EventKey, EventRecorder
+from mooring.client.events import EventKey, EventRecorder
 from mooring.client.interface import Client, PatchForm
 from mooring.controllers.node.health import (
     NOT_READY,

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from mooring.api.views.storage import PersistentVolume
-from mooring.client.cache.informer import Informer
 from mooring.client.errors import ConflictError
+from mooring.client.informer import Informer
 from mooring.client.interface import Change
 from mooring.controllers.volume.plan import VolumeEvent
 from mooring.controllers.volume.writer import (

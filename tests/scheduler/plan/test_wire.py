@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.schema.model import ListOf, MapOf, Scalar, Struct, Type
-from mooring.api.schema.tables import struct_named
+from mooring.api.schema.types import ListOf, MapOf, Scalar, Struct, Type, struct_named
 from mooring.scheduler.plan.planner import PlanError
 from mooring.scheduler.plan.request import PlanRequest, PlanResult, Question
 from mooring.scheduler.plan.slices import run_to_end

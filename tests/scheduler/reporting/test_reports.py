@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from mooring.api.views.meta import Condition, ObjectReference
 from mooring.api.views.pod import Pod
-from mooring.client.events.recorder import EventKey, EventRecorder
+from mooring.client.events import EventKey, EventRecorder
 from mooring.client.interface import UnavailableClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy

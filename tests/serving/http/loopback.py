@@ -1,9 +1,9 @@
-"""A listener on loopback for tests, and clients that send given bytes."""
+"""A listener on loopback for tests, clients that send given bytes, and requests that are parsed from bytes."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Self
@@ -12,11 +12,12 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.serving.http.connection import Handler
 from mooring.serving.http.listener import HttpListener
-from mooring.serving.http.parser import ServerLimits
+from mooring.serving.http.parser import ParseFailure, RequestParser, ServerLimits
+from mooring.serving.http.request import Request
 from tests.waiting import LIMIT_S
 
 CLOCK = SystemClock()
-QUICK = ServerLimits(look_s=0.02, idle_s_max=0.1, linger_s_max=0.04, stop_s_max=0.2)
+QUICK = ServerLimits(check_interval_s=0.02, idle_s_max=0.1, linger_s_max=0.04, stop_s_max=0.2)
 """Short times, so that tests of timeouts are fast. Timeouts count checks, not seconds: on a busy machine checks are
 rarer, not fewer."""
 
@@ -77,3 +78,21 @@ def get(path: str = "/", *headers: str, method: str = "GET", version: str = "1.1
 
 def post(body: str, path: str = "/", *headers: str) -> str:
     return get(path, f"Content-Length: {len(body)}", *headers, method="POST") + body
+
+
+def read(*pieces: bytes, limits: ServerLimits | None = None) -> list[Request | ParseFailure]:
+    """The parsed requests and failures of bytes that arrive in pieces."""
+    found: list[Request | ParseFailure] = []
+    reader = RequestParser(limits or ServerLimits(), found.append)
+    for piece in pieces:
+        reader.feed(piece)
+    return found
+
+
+def request(method: str, target: str, headers: Mapping[str, str] | None = None) -> Request:
+    """One request without a body."""
+    lines = [f"{method} {target} HTTP/1.1"]
+    lines += [f"{name}: {value}" for name, value in {"Host": "h", **(headers or {})}.items()]
+    (found,) = read("\r\n".join([*lines, "", ""]).encode())
+    assert isinstance(found, Request)
+    return found

@@ -6,7 +6,7 @@ import pytest
 
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.serving.http.body import Body, BodyTooLargeError, BrokenBodyError
+from mooring.serving.http.request import Body, BodyTooLargeError, BrokenBodyError
 
 
 def filled(*pieces: bytes, length: int | None = None, is_complete: bool = True) -> Body:

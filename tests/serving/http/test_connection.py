@@ -9,11 +9,10 @@ from contextlib import suppress
 
 import pytest
 
-from mooring.serving.http.body import BodyTooLargeError
 from mooring.serving.http.connection import SLICE_BYTES, ServerConnection
 from mooring.serving.http.listener import HttpListener
 from mooring.serving.http.parser import ServerLimits
-from mooring.serving.http.request import Request
+from mooring.serving.http.request import BodyTooLargeError, Request
 from mooring.serving.http.response import Response
 from tests.serving.http.loopback import CLOCK, QUICK, Client, get, listening, post, run_scenario
 from tests.waiting import until
@@ -291,7 +290,7 @@ def test_a_connection_that_sends_a_head_slowly_is_closed() -> None:
                 while listener.connections:
                     client.send("x")
                     await client.writer.drain()
-                    await CLOCK.wait(QUICK.look_s / 4)
+                    await CLOCK.wait(QUICK.check_interval_s / 4)
             await until(lambda: not listener.connections)
 
     run_scenario(scenario)
@@ -309,8 +308,8 @@ def test_a_connection_with_a_running_request_is_not_idle() -> None:
             client.send(get())
             await until(lambda: any(not connection.is_idle for connection in listener.connections))
             (connection,) = listener.connections
-            for _ in range(3 * listener.idle_looks):
-                connection.look()
+            for _ in range(3 * listener.idle_checks):
+                connection.check()
             gate.set()
             assert codes_and_bodies(await client.read("at last")) == ["200 at last"]
 
@@ -363,8 +362,8 @@ def test_a_closing_connection_is_aborted_if_the_client_reads_nothing(bytes_per_c
         connection = ServerConnection(listener)
         connection.connection_made(transport)
         connection.close()
-        for _ in range(3 * listener.idle_looks):
-            connection.look()
+        for _ in range(3 * listener.idle_checks):
+            connection.check()
         assert transport.is_aborted == is_cut_off
         connection.connection_lost(None)
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mooring.kit.loop import run, run_real
-from mooring.serving.http.body import BrokenBodyError
 from mooring.serving.http.parser import ParseFailure, RequestParser, ServerLimits
-from mooring.serving.http.request import Request
-from tests.serving.http.loopback import get, post
-from tests.serving.http.parsed_requests import read, request
+from mooring.serving.http.request import BrokenBodyError, Request
+from tests.serving.http.loopback import get, post, read, request
 
 CHUNKED = (
     get("/c", "Transfer-Encoding: chunked", method="POST") + "3\r\nabc\r\n2;why=not\r\nde\r\n0\r\nTrailer: x\r\n\r\n"

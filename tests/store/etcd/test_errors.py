@@ -19,8 +19,8 @@ from mooring.store.etcd.errors import (
     EtcdTlsFailed,
     EtcdTokenExpired,
     EtcdUnreachable,
-    again,
-    in_words,
+    copied,
+    error_of_call,
 )
 from mooring.store.etcd.settings import EtcdAddress, EtcdTls, parse_address
 from mooring.store.interface import StoreBusy, StoreError, StoreUnreachable, ValueTooLarge, WriteRefused
@@ -57,7 +57,7 @@ from mooring.store.interface import StoreBusy, StoreError, StoreUnreachable, Val
     ],
 )
 def test_error_class_of_each_error_of_etcd(code: str, text_of_etcd: str, kind: type[StoreError]) -> None:
-    error = in_words(code, text_of_etcd, "host:1")
+    error = error_of_call(code, text_of_etcd, "host:1")
     assert type(error) is kind
     assert text_of_etcd in str(error)
     assert "etcd at host:1" in str(error)
@@ -69,8 +69,8 @@ def test_base_classes_of_etcd_errors() -> None:
 
 
 def test_again_copies_an_error() -> None:
-    error = in_words("UNAVAILABLE", "gone", "host:1")
-    other = again(error)
+    error = error_of_call("UNAVAILABLE", "gone", "host:1")
+    other = copied(error)
     assert other is not error
     assert (type(other), str(other)) == (type(error), str(error))
 

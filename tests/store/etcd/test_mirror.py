@@ -57,9 +57,9 @@ def test_the_history_is_read_by_revision() -> None:
         mirror.apply([put("foreign", b"", 11), put(WEB, b"two", 12), put(DNS, b"new", 12), put("foreign", b"", 20)])
         assert mirror.current_revision() == 20
         for at in (10, 11):
-            assert [each.value for each in (await mirror.list(PODS, at=at)).records] == [b"one"]
+            assert [record.value for record in (await mirror.list(PODS, at=at)).records] == [b"one"]
         for at in (12, 19, 20):
-            assert [each.value for each in (await mirror.list(PODS, at=at)).records] == [b"two", b"new"]
+            assert [record.value for record in (await mirror.list(PODS, at=at)).records] == [b"two", b"new"]
         with pytest.raises(RevisionAhead):
             await mirror.list(PODS, at=21)
 
@@ -113,7 +113,7 @@ def test_loading_again_ends_all_watches_with_revision_gone() -> None:
             mirror.load([Record(WEB, b"another", 3)], 5)
             with pytest.raises(RevisionGone):
                 await watch.next_batch()
-        assert [each.value for each in (await mirror.list("/")).records] == [b"another"]
+        assert [record.value for record in (await mirror.list("/")).records] == [b"another"]
         assert (mirror.current_revision(), mirror.compacted_revision()) == (5, 0)
 
     play(scenario)
@@ -198,7 +198,7 @@ def test_a_compaction_during_a_lost_connection_reloads_the_mirror_and_ends_watch
                 await proxy.mend()
                 with pytest.raises(RevisionGone):
                     await watch.next_batch()
-            assert [each.key for each in (await store.list(PODS)).records] == [DATABASE, WEB]
+            assert [record.key for record in (await store.list(PODS)).records] == [DATABASE, WEB]
             assert store.statistics()["loads"] == 2
 
     run_real(scenario())
@@ -220,6 +220,6 @@ def test_an_etcd_restored_to_an_older_state_is_loaded_again(etcd_alone: Etcd) ->
                 if not page.records:
                     break
             assert await store.put(WEB, b"new") == 2
-            assert [each.value for each in (await store.list(PODS)).records] == [b"new"]
+            assert [record.value for record in (await store.list(PODS)).records] == [b"new"]
 
     run_real(scenario())

@@ -68,7 +68,7 @@ def test_one_store_reads_writes_of_the_other(etcd: Etcd) -> None:
             found = await other.get(WEB)
             assert found is not None
             assert (found.value, found.revision) == (b"%d" % number, revision)
-            assert [each.value for each in (await other.list(PODS)).records] == [b"%d" % number]
+            assert [record.value for record in (await other.list(PODS)).records] == [b"%d" % number]
             assert await other.revision() == revision
 
     play_two(etcd.url, scenario)

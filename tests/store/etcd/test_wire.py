@@ -100,7 +100,7 @@ def etcd_with_tls(etcd_program: str, certificates: Path, tmp_path_factory: pytes
     context = ssl.create_default_context(cafile=str(certificates / "ca"))
     context.load_cert_chain(certificates / "cert", certificates / "key")
     options = ("--cert-file", "cert", "--key-file", "key", "--trusted-ca-file", "ca")
-    paths = [each if each.startswith("--") else str(certificates / each) for each in options]
+    paths = [option if option.startswith("--") else str(certificates / option) for option in options]
     etcd = Etcd(etcd_program, tmp_path_factory.mktemp("etcd"), *paths, "--client-cert-auth", tls=context)
     yield etcd
     etcd.kill()

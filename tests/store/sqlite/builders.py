@@ -17,7 +17,7 @@ LOG = "store.db-wal"
 ACKNOWLEDGED = "acknowledged"
 
 
-ON_THE_THREAD = SqliteLimits(here_writes_max=0)
+ON_THE_THREAD = SqliteLimits(loop_writes_max=0)
 
 
 def play(

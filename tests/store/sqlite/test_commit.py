@@ -25,7 +25,7 @@ from mooring.store.interface import (
     ValueTooLarge,
     WriteConflict,
 )
-from mooring.store.sqlite.commit import TURNS_AWAITED
+from mooring.store.sqlite.commit import ITERATIONS_AWAITED
 from mooring.store.sqlite.errors import (
     DirectoryInUse,
     DirectoryUnusable,
@@ -34,7 +34,7 @@ from mooring.store.sqlite.errors import (
     FileDamaged,
     FileError,
     SqliteLimits,
-    in_words,
+    error_of_sqlite,
 )
 from mooring.store.sqlite.file import StoreFile
 from mooring.store.sqlite.store import SqliteStore
@@ -98,7 +98,7 @@ def test_writes_a_few_loop_iterations_later_share_the_commit(is_real: bool, disk
         return await store.put(f"{PODS}default/p{turns}", b"x")
 
     async def scenario(store: SqliteStore) -> None:
-        assert await outcomes(*(put_after(store, turns) for turns in range(TURNS_AWAITED))) == [2, 3, 4]
+        assert await outcomes(*(put_after(store, turns) for turns in range(ITERATIONS_AWAITED))) == [2, 3, 4]
         assert disk.commits == [[2, 3, 4]]
 
     (play_real if is_real else play)(tmp_path, scenario)
@@ -319,14 +319,14 @@ def test_history_expires_after_its_maximum_age(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "is_here"),
+    ("limits", "is_on_loop"),
     [
-        pytest.param(SqliteLimits(here_s=60.0), True, id="on the loop"),
+        pytest.param(SqliteLimits(loop_s=60.0), True, id="on the loop"),
         pytest.param(ON_THE_THREAD, False, id="on the thread"),
     ],
 )
 def test_commits_on_the_loop_and_on_the_thread_have_the_same_results(
-    tmp_path: Path, limits: SqliteLimits, is_here: bool
+    tmp_path: Path, limits: SqliteLimits, is_on_loop: bool
 ) -> None:
     async def scenario(store: SqliteStore) -> None:
         first = await fill(store, WEB, DNS)
@@ -334,7 +334,7 @@ def test_commits_on_the_loop_and_on_the_thread_have_the_same_results(
         assert (type(lost), won) == (WriteConflict, first + 1)
         counts = store.statistics()
         assert counts["commits"] >= 2
-        assert counts["commits_here"] == (counts["commits"] if is_here else 0)
+        assert counts["commits_here"] == (counts["commits"] if is_on_loop else 0)
 
     play_real(tmp_path, scenario, limits)
     assert contents_of(tmp_path)[1][DNS][1] == b"won"
@@ -350,7 +350,7 @@ def test_a_commit_that_fails_on_the_loop_rejects_the_write(tmp_path: Path, monke
         assert isinstance(await store.put(WEB, b"two"), int)
         assert store.statistics()["commits_here"] == 2
 
-    play_real(tmp_path, scenario, SqliteLimits(here_s=60.0))
+    play_real(tmp_path, scenario, SqliteLimits(loop_s=60.0))
 
 
 @pytest.mark.parametrize(
@@ -369,16 +369,16 @@ def test_a_commit_that_fails_on_the_loop_rejects_the_write(tmp_path: Path, monke
     ],
 )
 def test_error_class_and_advice_for_each_error_of_sqlite(code: int, kind: type[FileError], advice: str) -> None:
-    raised = sqlite3.OperationalError("what was said")
+    raised = sqlite3.OperationalError("what was message")
     raised.sqlite_errorcode = code
     raised.sqlite_errorname = "SQLITE_SOMETHING"
-    error = in_words(raised, Path("/data/store.db"), "writing revision 7")
+    error = error_of_sqlite(raised, Path("/data/store.db"), "writing revision 7")
     assert type(error) is kind
-    assert "what was said (SQLITE_SOMETHING) while writing revision 7" in str(error)
+    assert "what was message (SQLITE_SOMETHING) while writing revision 7" in str(error)
     assert advice in str(error)
 
 
 def test_again_copies_a_file_error() -> None:
     error = DiskFull("no room")
-    assert error.again() is not error
-    assert (type(error.again()), str(error.again())) == (DiskFull, "no room")
+    assert error.copied() is not error
+    assert (type(error.copied()), str(error.copied())) == (DiskFull, "no room")

@@ -46,24 +46,24 @@ def test_acknowledged_writes_are_read_after_a_kill(seed: int, tmp_path: Path) ->
     before: dict[str, str] = {}
     last_revision = 1
     for _ in range(ROUNDS):
-        said = kill_after(writer(tmp_path), 20 + entropy.integer_below(LINES_MAX))
-        revisions = [revision for revision, _, _ in said if revision]
+        message = kill_after(writer(tmp_path), 20 + entropy.integer_below(LINES_MAX))
+        revisions = [revision for revision, _, _ in message if revision]
         assert min(revisions) > last_revision, "a revision was assigned twice"
         assert len({*revisions}) == len(revisions)
         last_revision, records = contents_of(tmp_path)
         assert max(revisions) <= last_revision <= max(revisions) + WRITERS
         found = {key: value[: len(value) // REPEATED].decode() for key, (_, value) in records.items()}
-        allowed = allowed_values(before, said)
+        allowed = allowed_values(before, message)
         assert {key: found.get(key, DELETED) for key in allowed if found.get(key, DELETED) not in allowed[key]} == {}
         assert found.keys() <= allowed.keys()
         assert all(value == text.encode() * REPEATED for text, (_, value) in zip(found.values(), records.values()))
         before = found
 
 
-def allowed_values(before: dict[str, str], said: list[Line]) -> dict[str, list[str]]:
+def allowed_values(before: dict[str, str], message: list[Line]) -> dict[str, list[str]]:
     """For each key its last acknowledged value, and later started writes, which may or may not be stored."""
     allowed = {key: [value] for key, value in before.items()}
-    for revision, key, value in said:
+    for revision, key, value in message:
         if revision:
             allowed[key] = [value]
         else:
@@ -76,8 +76,8 @@ def test_a_second_process_exits_with_the_id_of_the_process_that_uses_the_directo
     assert first.stdout is not None
     first.stdout.readline()
     second = writer(tmp_path)
-    _, said = second.communicate()
+    _, message = second.communicate()
     assert second.returncode == 1
-    assert f"{tmp_path} is in use by process {first.pid}: stop that process" in said
+    assert f"{tmp_path} is in use by process {first.pid}: stop that process" in message
     kill_after(first, 10)
     assert contents_of(tmp_path)[0] > 1

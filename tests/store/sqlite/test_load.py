@@ -142,7 +142,7 @@ def test_damage_is_detected_and_the_files_are_not_changed(
 def nonempty_files(directory: Path) -> dict[str, bytes]:
     files = [directory / name for name in (DATABASE, LOG)]
     # An empty log is equal to a missing log.
-    return {each.name: data for each in files if each.exists() and (data := each.read_bytes())}
+    return {file.name: data for file in files if file.exists() and (data := file.read_bytes())}
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,21 @@
-"""SqliteStore: the store contract on a thread, on virtual time and after restarts.
-
-CommitScheduler: commits run on the loop if the disk is fast, and on a thread otherwise.
-DurableMemory: obsolete rows of the file, and limits of the history.
-"""
+"""SqliteStore: the contract on a thread, on virtual time and after restarts; equality with a simple model."""
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from mooring.kit.clock import VirtualClock
-from mooring.store.interface import Record, RevisionGone, Store, StoreChange, StoreClosed
+from mooring.kit.loop import VirtualLoop
+from mooring.store.interface import Record, RevisionGone, Store, StoreChange, StoreClosed, WriteConflict
 from mooring.store.sqlite.commit import CommitScheduler
 from mooring.store.sqlite.errors import SqliteLimits
 from mooring.store.sqlite.memory import DurableMemory
@@ -121,7 +125,7 @@ def test_an_old_revision_is_read_after_a_restart(tmp_path: Path) -> None:
 
     async def look(store: SqliteStore) -> None:
         page = await store.list(PODS, at=3)
-        assert [(each.key, each.value) for each in page.records] == [(DATABASE, b"database"), (WEB, b"web")]
+        assert [(record.key, record.value) for record in page.records] == [(DATABASE, b"database"), (WEB, b"web")]
 
     play(tmp_path, write)
     play(tmp_path, look)
@@ -166,7 +170,7 @@ def test_a_closed_store_rejects_writes_and_can_be_closed_again(tmp_path: Path) -
 
 
 LIMITS = SqliteLimits(
-    here_writes_max=100, here_bytes_max=1_000, here_s=0.001, here_s_per_write=0.0001, away_s=1.0, away_s_max=3.0
+    loop_writes_max=100, loop_bytes_max=1_000, loop_s=0.001, loop_s_per_write=0.0001, thread_s=1.0, thread_s_max=3.0
 )
 SLOW_S = 1.0
 
@@ -179,22 +183,22 @@ def new_scheduler() -> tuple[CommitScheduler, VirtualClock]:
 def commits_until_thread(scheduler: CommitScheduler, took_s: float) -> int:
     """The number of commits of a duration on the loop before the scheduler uses the thread."""
     for count in range(1_000):
-        if not scheduler.is_here(1, 1):
+        if not scheduler.is_on_loop(1, 1):
             return count
         scheduler.note(1, took_s)
     return -1
 
 
 @pytest.mark.parametrize(
-    ("writes", "size_bytes", "is_here"),
+    ("writes", "size_bytes", "is_on_loop"),
     [
         pytest.param(100, 1_000, True, id="a small commit"),
         pytest.param(101, 1, False, id="many writes"),
         pytest.param(1, 1_001, False, id="many bytes"),
     ],
 )
-def test_large_commits_run_on_the_thread(writes: int, size_bytes: int, is_here: bool) -> None:
-    assert new_scheduler()[0].is_here(writes, size_bytes) is is_here
+def test_large_commits_run_on_the_thread(writes: int, size_bytes: int, is_on_loop: bool) -> None:
+    assert new_scheduler()[0].is_on_loop(writes, size_bytes) is is_on_loop
 
 
 @pytest.mark.parametrize(
@@ -213,7 +217,7 @@ def test_the_allowed_duration_grows_with_the_number_of_writes() -> None:
     scheduler, _ = new_scheduler()
     for _ in range(1_000):
         scheduler.note(90, 0.0099)
-    assert scheduler.is_here(1, 1)
+    assert scheduler.is_on_loop(1, 1)
 
 
 def test_a_single_slow_commit_has_no_effect() -> None:
@@ -222,7 +226,7 @@ def test_a_single_slow_commit_has_no_effect() -> None:
         scheduler.note(1, SLOW_S)
         for _ in range(30):
             scheduler.note(1, 0.0002)
-        assert scheduler.is_here(1, 1)
+        assert scheduler.is_on_loop(1, 1)
 
 
 def test_the_loop_is_tried_again_with_growing_delays_until_the_disk_is_fast() -> None:
@@ -231,7 +235,7 @@ def test_the_loop_is_tried_again_with_growing_delays_until_the_disk_is_fast() ->
     for _ in range(4):
         assert commits_until_thread(scheduler, SLOW_S) == 3
         began_s = clock.now_s()
-        while not scheduler.is_here(1, 1):
+        while not scheduler.is_on_loop(1, 1):
             clock.advance_to(clock.now_s() + 0.5)
         waits_s.append(clock.now_s() - began_s)
     assert waits_s == [1.0, 2.0, 3.0, 3.0]
@@ -239,7 +243,7 @@ def test_the_loop_is_tried_again_with_growing_delays_until_the_disk_is_fast() ->
     scheduler.note(1, 0.0002)
     assert commits_until_thread(scheduler, SLOW_S) == 3
     clock.advance_to(clock.now_s() + 1.0)
-    assert scheduler.is_here(1, 1)
+    assert scheduler.is_on_loop(1, 1)
 
 
 def filled_memory(limits: SqliteLimits | None = None) -> DurableMemory:
@@ -301,3 +305,112 @@ def test_changes_close_in_time_expire_together() -> None:
 def test_a_gap_between_revisions_is_an_assertion_error() -> None:
     with pytest.raises(AssertionError, match="revision 7 after 5"):
         filled_memory().apply([StoreChange(DNS, 7, b"dns", None)], 5.0)
+
+
+Result = TypeVar("Result")
+
+KEYS = st.sampled_from(["/a/x", "/a/y", "/a/b/x", "/c/x", "/c/z"])
+FOLDERS = st.sampled_from(["/", "/a/", "/c/"])
+
+
+class SqliteMachine(RuleBasedStateMachine):
+    @initialize(changes_max=st.integers(2, 12), obsolete_rows_max=st.integers(1, 4))
+    def begin(self, changes_max: int, obsolete_rows_max: int) -> None:
+        self.root = Path(tempfile.mkdtemp())
+        self.directory = self.root / "0"
+        self.runs = 0
+        self.clock = VirtualClock()
+        self.loop = VirtualLoop(self.clock)
+        self.limits = SqliteLimits(
+            changes_max=changes_max, obsolete_rows_max=obsolete_rows_max, log_bytes_max=20_000, free_bytes_kept=8192
+        )
+        self.states: list[dict[str, Record]] = [{}, {}]  # by revision: 0 does not exist, 1 is empty
+        self.changes: list[StoreChange] = []
+        self.store = self.do(SqliteStore.open(self.directory, self.clock, self.limits))
+
+    def do(self, work: Coroutine[object, object, Result]) -> Result:
+        return self.loop.run_until_complete(work)
+
+    @property
+    def now(self) -> dict[str, Record]:
+        return self.states[-1]
+
+    @rule(key=KEYS, value=st.binary(max_size=3), times=st.sampled_from([1, 1, 3000]))
+    def put(self, key: str, value: bytes, times: int) -> None:
+        self._expect(key, value * times, self.do(self.store.put(key, value * times)))
+
+    @rule(key=KEYS, revision=st.integers(0, 12))
+    def put_if(self, key: str, revision: int) -> None:
+        have = self.now[key].revision if key in self.now else 0
+        if have == revision:
+            self._expect(key, b"if", self.do(self.store.put(key, b"if", if_revision=revision)))
+        else:
+            with pytest.raises(WriteConflict) as conflict:
+                self.do(self.store.put(key, b"if", if_revision=revision))
+            assert conflict.value.current == self.now.get(key)
+
+    @rule(key=KEYS)
+    def delete(self, key: str) -> None:
+        if key in self.now:
+            self._expect(key, None, self.do(self.store.delete(key)))
+        else:
+            with pytest.raises(WriteConflict):
+                self.do(self.store.delete(key))
+
+    @rule(back=st.integers(0, 4))
+    def compact(self, back: int) -> None:
+        self.do(self.store.compact(max(1, len(self.states) - 1 - back)))
+
+    @rule()
+    def close_and_open(self) -> None:
+        self.do(self.store.close())
+        self.store = self.do(SqliteStore.open(self.directory, self.clock, self.limits))
+
+    @rule()
+    def kill_and_open(self) -> None:
+        self.runs += 1
+        after = crash_image(self.directory, self.root / str(self.runs))
+        self.do(self.store.close())
+        self.directory = after
+        self.store = self.do(SqliteStore.open(self.directory, self.clock, self.limits))
+
+    @rule(folder=FOLDERS, back=st.integers(0, 6))
+    def read_the_past(self, folder: str, back: int) -> None:
+        at = max(1, len(self.states) - 1 - back)
+        if at < self.store.statistics()["revision_oldest"]:
+            with pytest.raises(RevisionGone):
+                self.do(self.store.list(folder, at=at))
+            return
+        state = self.states[at]
+        page = self.do(self.store.list(folder, at=at))
+        assert [*page.records] == [state[key] for key in sorted(state) if key.startswith(folder)]
+        missed = [change for change in self.changes if change.revision > at and change.key.startswith(folder)]
+        assert self.do(self._watch(folder, at)) == missed
+
+    async def _watch(self, folder: str, since: int) -> list[StoreChange]:
+        async with self.store.watch(folder, since=since) as watch:
+            watch.interrupt()
+            return [*await watch.next_batch()]
+
+    @invariant()
+    def the_present_is_right(self) -> None:
+        if hasattr(self, "store"):
+            assert self.do(self.store.revision()) == len(self.states) - 1
+            assert {record.key: record for record in self.do(self.store.list("/")).records} == self.now
+
+    def teardown(self) -> None:
+        if hasattr(self, "store"):
+            self.do(self.store.close())
+            assert self.loop.wind_up() == []
+            shutil.rmtree(self.root)
+
+    def _expect(self, key: str, value: bytes | None, revision: int) -> None:
+        self.changes.append(StoreChange(key, revision, value, self.now.get(key)))
+        state = {name: record for name, record in self.now.items() if name != key}
+        if value is not None:
+            state[key] = Record(key, value, revision)
+        self.states.append(state)
+
+
+TestSqliteMachine = SqliteMachine.TestCase
+TestSqliteMachine.settings = settings(max_examples=30, stateful_step_count=30)

@@ -237,8 +237,8 @@ class _Checker:
                 self._mismatch(argument, BOOL, argument.type)
                 node.type = ERROR
 
-    def _report_no_overload(self, node: CallNode, name: str, given: tuple[CelType, ...]) -> None:
-        shown = [substituted(self.bindings, type_, free_becomes_dyn=True).shown for type_ in given]
+    def _report_no_overload(self, node: CallNode, name: str, argument_types: tuple[CelType, ...]) -> None:
+        shown = [substituted(self.bindings, type_, free_becomes_dyn=True).shown for type_ in argument_types]
         receiver = f"{shown.pop(0)}." if node.target is not None else ""
         signature = f"{receiver}({', '.join(shown)})"
         self.source.report(node.offset, f"found no matching overload for '{name}' applied to '{signature}'")
@@ -324,19 +324,19 @@ class _Checker:
 
     # --- assignments and errors ---
 
-    def _assign(self, given: CelType, wanted: CelType) -> bool:
-        return assign(self.bindings, (given,), (wanted,))
+    def _assign(self, actual: CelType, expected: CelType) -> bool:
+        return assign(self.bindings, (actual,), (expected,))
 
-    def _expect(self, node: SyntaxNode, wanted: CelType) -> None:
-        if not self._assign(wanted, node.type):
-            self._mismatch(node, wanted, node.type)
+    def _expect(self, node: SyntaxNode, expected: CelType) -> None:
+        if not self._assign(expected, node.type):
+            self._mismatch(node, expected, node.type)
 
     def _fresh(self) -> CelType:
         self.free_count += 1
         return types.parameter(f"_var{self.free_count - 1}")
 
-    def _mismatch(self, node: SyntaxNode, wanted: CelType, found: CelType) -> None:
-        self.source.report(node.offset, f"expected type '{wanted.shown}' but found '{found.shown}'")
+    def _mismatch(self, node: SyntaxNode, expected: CelType, found: CelType) -> None:
+        self.source.report(node.offset, f"expected type '{expected.shown}' but found '{found.shown}'")
 
     def _undeclared(self, node: SyntaxNode, name: str) -> None:
         self.source.report(node.offset, f"undeclared reference to '{name}' (in container '')")
@@ -400,8 +400,8 @@ def _check_entries(node: MapLiteral, source: CelSource) -> None:
             _mismatch(entry.value, first[1], value_type, source)
 
 
-def _mismatch(node: SyntaxNode, wanted: CelType, found: CelType, source: CelSource) -> None:
-    source.report(node.offset, f"expected type '{wanted.shown}' but found '{found.shown}'")
+def _mismatch(node: SyntaxNode, expected: CelType, found: CelType, source: CelSource) -> None:
+    source.report(node.offset, f"expected type '{expected.shown}' but found '{found.shown}'")
 
 
 def _is_format(node: SyntaxNode) -> bool:

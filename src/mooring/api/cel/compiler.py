@@ -270,12 +270,12 @@ class _Compiler:
 
         return run
 
-    def _binding_of(self, node: CallNode, given: tuple[CelType, ...]) -> Binding:
+    def _binding_of(self, node: CallNode, argument_types: tuple[CelType, ...]) -> Binding:
         if node.function == syntax.EQUALS:
             return equal
         if node.function == syntax.NOT_EQUALS:
             return not_equal
-        return self.environment.functions[node.function].bound(node.overload_ids, given)
+        return self.environment.functions[node.function].bound(node.overload_ids, argument_types)
 
     def _folded(self, node: CallNode, parts: list[CompiledNode]) -> CompiledNode | None:
         function = self.environment.functions[node.function]

@@ -296,8 +296,8 @@ def _timestamp_of_string(text: str) -> Timestamp:
     return timestamp_within(nanoseconds, offset_s)
 
 
-def _unreadable(wanted: CelType) -> EvaluationFailure:
-    return EvaluationFailure(f"type conversion error from 'string' to '{wanted.name}'")
+def _unreadable(expected: CelType) -> EvaluationFailure:
+    return EvaluationFailure(f"type conversion error from 'string' to '{expected.name}'")
 
 
 # --- from numbers -----------------------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ class Function:
                 return overload.binding(*arguments)
         raise no_such_overload_for(self.name, arguments)
 
-    def bound(self, overload_ids: tuple[str, ...], given: tuple[CelType, ...]) -> Binding:
+    def bound(self, overload_ids: tuple[str, ...], argument_types: tuple[CelType, ...]) -> Binding:
         """The Python function for the overloads and argument types that the checker found."""
         if self.binding is not None:
             return self.binding
@@ -96,7 +96,11 @@ class Function:
         overload = next(overload for overload in self.overloads if overload.id == overload_ids[0])
         if overload.binding is None:
             return self.dispatch
-        are_sure = list(map(_is_sure, given, overload.parameters)) if given else [False] * len(overload.parameters)
+        are_sure = (
+            list(map(_is_sure, argument_types, overload.parameters))
+            if argument_types
+            else [False] * len(overload.parameters)
+        )
         return overload.guarded(overload.binding, are_sure)
 
 
@@ -143,9 +147,9 @@ _SIMPLE_KINDS = {
 }
 
 
-def _is_sure(given: CelType, wanted: CelType) -> bool:
+def _is_sure(actual: CelType, expected: CelType) -> bool:
     """Whether the checker has proved the type. `null` is assignable to structs, so only equal types count."""
-    return wanted.is_dynamic or (given == wanted and wanted.kind in _SIMPLE_KINDS)
+    return expected.is_dynamic or (actual == expected and expected.kind in _SIMPLE_KINDS)
 
 
 # --- signatures -------------------------------------------------------------------------------------------------

@@ -42,8 +42,8 @@ def index_of(elements: list[Value], wanted: Value) -> int:
     return next((index for index, element in enumerate(elements) if is_equal(element, wanted)), -1)
 
 
-def last_index_of(elements: list[Value], wanted: Value) -> int:
-    found = index_of(elements[::-1], wanted)
+def last_index_of(elements: list[Value], element: Value) -> int:
+    found = index_of(elements[::-1], element)
     return len(elements) - 1 - found if found >= 0 else -1
 
 

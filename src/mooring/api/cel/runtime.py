@@ -289,13 +289,13 @@ _QUICK: dict[str, Callable[[int, int], bool]] = {
 }
 
 
-def _equality_with(first: Run, wanted: Value, is_negated: bool, compare: Callable[[Value, Value], bool]) -> Run:
-    kind = type(wanted)
+def _equality_with(first: Run, constant: Value, is_negated: bool, compare: Callable[[Value, Value], bool]) -> Run:
+    kind = type(constant)
     quick = operator.ne if is_negated else operator.eq
 
     def run(frame: Frame) -> Value:
         value = first(frame)
-        return quick(value, wanted) if type(value) is kind else compare(value, wanted)
+        return quick(value, constant) if type(value) is kind else compare(value, constant)
 
     return run
 

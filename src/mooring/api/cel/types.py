@@ -162,9 +162,9 @@ class Bindings(dict[str, CelType]):
                 self[name] = before
 
 
-def assign(bindings: Bindings, given: tuple[CelType, ...], wanted: tuple[CelType, ...]) -> bool:
+def assign(bindings: Bindings, actual: tuple[CelType, ...], expected: tuple[CelType, ...]) -> bool:
     """Whether the given types are assignable to the expected types. If so, binds type parameters."""
-    if len(given) == len(wanted) and all(_unify(bindings, one, other) for one, other in zip(given, wanted)):
+    if len(actual) == len(expected) and all(_unify(bindings, one, other) for one, other in zip(actual, expected)):
         bindings.commit()
         return True
     bindings.roll_back()
@@ -214,29 +214,29 @@ _CONTAINER_KINDS = {TypeKind.OPAQUE, TypeKind.LIST, TypeKind.MAP}
 _WILDCARD_KINDS = {TypeKind.DYN, TypeKind.ANY, TypeKind.ERROR}
 
 
-def _unify(bindings: Bindings, given: CelType, wanted: CelType) -> bool:
+def _unify(bindings: Bindings, actual: CelType, expected: CelType) -> bool:
     bindings.step()
-    if wanted.kind is TypeKind.PARAMETER:
-        is_valid, was_bound = _bind(bindings, given, wanted)
+    if expected.kind is TypeKind.PARAMETER:
+        is_valid, was_bound = _bind(bindings, actual, expected)
         if is_valid or was_bound:
             return is_valid
-    if given.kind is TypeKind.PARAMETER:
-        return _bind(bindings, wanted, given)[0]
-    if given.kind in _WILDCARD_KINDS or wanted.kind in _WILDCARD_KINDS:
+    if actual.kind is TypeKind.PARAMETER:
+        return _bind(bindings, expected, actual)[0]
+    if actual.kind in _WILDCARD_KINDS or expected.kind in _WILDCARD_KINDS:
         return True
-    if given.kind is TypeKind.NULL:
-        return wanted.kind in _NULLABLE_KINDS
-    if wanted.kind is TypeKind.NULL:
-        return given.kind in _NULLABLE_KINDS
-    if given.kind is not wanted.kind:
+    if actual.kind is TypeKind.NULL:
+        return expected.kind in _NULLABLE_KINDS
+    if expected.kind is TypeKind.NULL:
+        return actual.kind in _NULLABLE_KINDS
+    if actual.kind is not expected.kind:
         return False
-    if given.kind in _CONTAINER_KINDS:
+    if actual.kind in _CONTAINER_KINDS:
         return (
-            given.name == wanted.name
-            and len(given.parameters) == len(wanted.parameters)
-            and all(_unify(bindings, part, other) for part, other in zip(given.parameters, wanted.parameters))
+            actual.name == expected.name
+            and len(actual.parameters) == len(expected.parameters)
+            and all(_unify(bindings, part, other) for part, other in zip(actual.parameters, expected.parameters))
         )
-    return given.kind is TypeKind.TYPE or given.name == wanted.name
+    return actual.kind is TypeKind.TYPE or actual.name == expected.name
 
 
 def _bind(bindings: Bindings, type_: CelType, free: CelType) -> tuple[bool, bool]:

@@ -9,9 +9,3 @@ kube-apiserver v1.36.
 1. Input is never changed. Unchanged parts are shared with the result, not copied.
 2. The result is JSON. Whether it is a valid object is checked elsewhere.
 """
-
-from mooring.api.patching.errors import PatchError
-from mooring.api.patching.json_patch import apply_json_patch, apply_merge_patch
-from mooring.api.patching.strategic import apply_strategic_patch
-
-__all__ = ["PatchError", "apply_json_patch", "apply_merge_patch", "apply_strategic_patch"]

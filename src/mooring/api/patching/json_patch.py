@@ -1,4 +1,4 @@
-"""JSON patch (RFC 6902) and JSON merge patch (RFC 7386).
+"""JSON patch (RFC 6902) and JSON merge patch (RFC 7386); errors of patches, with the texts of Kubernetes.
 
 Input: an object and a list of operations (add, remove, replace, move, copy, test). Output: a new object with all
 operations applied, or a `PatchError` and no change.
@@ -15,8 +15,13 @@ The behaviour is that of kube-apiserver v1.36, also where it differs from the RF
 Cost: linear in the size of the object and of the patch, because each container is copied at most once.
 
 In a merge patch:
- 1. `null` removes a field. A field that is an object on both sides is merged; anything else is replaced.
- 2. New values lose their nulls, also inside of lists, as in kube-apiserver. The RFC would keep those in lists.
+ 6. `null` removes a field. A field that is an object on both sides is merged; anything else is replaced.
+ 7. New values lose their nulls, also inside of lists, as in kube-apiserver. The RFC would keep those in lists.
+
+Errors, also those of strategic merge patches:
+ 8. A patch that cannot be parsed is a 400, one that does not apply a 422, one that contradicts itself a 500.
+ 9. For a 422 kube-apiserver shows a general message instead of the reason: `status_message`.
+10. Texts quote values as Go prints them (`go_text`).
 """
 
 from __future__ import annotations
@@ -26,7 +31,82 @@ from typing import TypeAlias, cast
 
 import msgspec
 
-from mooring.api.patching.errors import BAD_REQUEST, UNPROCESSABLE, JsonDict, PatchError, cannot_decode
+from mooring.api.errors import ObjectError
+
+JsonDict: TypeAlias = dict[str, object]
+
+BAD_REQUEST = 400
+UNPROCESSABLE = 422
+INTERNAL = 500
+
+_GENERAL_SENTENCE = "the server rejected our request due to an error in our request"
+
+
+class PatchError(ObjectError):
+    """A patch cannot be read, or does not apply to this object."""
+
+    def __init__(self, message: str, code: int = INTERNAL) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+
+    @property
+    def status_message(self) -> str:
+        """What a client of the API server gets to read."""
+        return _GENERAL_SENTENCE if self.code == UNPROCESSABLE else self.message
+
+
+def no_merge_key(item: JsonDict, merge_key: str) -> PatchError:
+    return PatchError(f"map: {go_text(item)} does not contain declared merge key: {merge_key}")
+
+
+def unknown_directive(directive: object, where: JsonDict) -> PatchError:
+    return PatchError(f"unknown patch type: {go_text(directive)} in map: {go_text(where)}")
+
+
+def wrong_type(expected: str, found: object) -> PatchError:
+    return PatchError(f"expected a {expected}, but received a {_go_type(found)}")
+
+
+def cannot_decode(found: object, expected: str) -> PatchError:
+    """The message of Go's JSON decoder for a value of the wrong type."""
+    return PatchError(f"json: cannot unmarshal {_json_type(found)} into Go value of type {expected}", BAD_REQUEST)
+
+
+def go_text(value: object) -> str:
+    """A value as Go's `%v` prints it; messages of kube-apiserver quote objects so."""
+    match value:
+        case None:
+            return "<nil>"
+        case bool():
+            return "true" if value else "false"
+        case dict():
+            return "map[" + " ".join(f"{key}:{go_text(value[key])}" for key in sorted(value)) + "]"
+        case list():
+            return "[" + " ".join(go_text(item) for item in value) + "]"
+        case _:
+            return str(value)
+
+
+_GO_TYPES: dict[type, str] = {
+    dict: "map[string]interface {}",
+    list: "[]interface {}",
+    str: "string",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    type(None): "%!s(<nil>)",
+}
+_JSON_TYPES: dict[type, str] = {dict: "object", list: "array", str: "string", bool: "bool", type(None): "null"}
+
+
+def _go_type(value: object) -> str:
+    return _GO_TYPES.get(type(value), type(value).__name__)
+
+
+def _json_type(value: object) -> str:
+    return _JSON_TYPES.get(type(value), "number")
+
 
 OPERATIONS_MAX = 10_000
 """kube-apiserver's limit. A longer patch is answered with 413."""

@@ -32,7 +32,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, cast
 
-from mooring.api.patching.errors import (
+from mooring.api.patching.json_patch import (
     BAD_REQUEST,
     UNPROCESSABLE,
     JsonDict,
@@ -43,8 +43,7 @@ from mooring.api.patching.errors import (
     unknown_directive,
     wrong_type,
 )
-from mooring.api.schema.model import Field, ListOf, MapOf, Scalar, Struct, Type
-from mooring.api.schema.tables import CircularTable, struct_of_kind
+from mooring.api.schema.types import CircularTable, Field, ListOf, MapOf, Scalar, Struct, Type, struct_of_kind
 
 DIRECTIVE = "$patch"
 RETAIN_KEYS = "$retainKeys"
@@ -228,7 +227,7 @@ def _retain_keys(result: JsonDict, patch: JsonDict, retained: object) -> None:
 
 
 def _set_order(result: JsonDict, patch: JsonDict, name: str, order: list[object], fields: Fields) -> None:
-    """Merges one list as its directive orders it, and takes it out of the patch."""
+    """Merge one list in the order of its directive, and remove it from the patch."""
     before, added = result.get(name), patch.get(name)
     for items in (before, added):
         if items is not None and not isinstance(items, list):
@@ -318,7 +317,7 @@ def _without_directives(value: object) -> object:
 
 
 def _as_it_is(value: object) -> object:
-    """A value that replaces another: only the directives' own names go."""
+    """A value that replaces another, without directives."""
     if isinstance(value, dict):
         return {
             name: _as_it_is(inner) if isinstance(inner, (dict, list)) else inner
@@ -444,9 +443,9 @@ def places_of(items: list[JsonDict], merge_key: str) -> dict[Name, int]:
     return places
 
 
-def in_order(items: list[object], wanted: list[object], before: list[object], merge_key: str) -> list[object]:
-    """The items without repeated scalars, in the order of `wanted` (the patch) and `before` (the object)."""
-    wanted_places = _places(wanted, merge_key)
+def in_order(items: list[object], patch_order: list[object], before: list[object], merge_key: str) -> list[object]:
+    """The items without repeated scalars, in the order of `patch_order` (the patch) and `before` (the object)."""
+    patch_places = _places(patch_order, merge_key)
     places_before = _places(before, merge_key)
     of_patch: list[tuple[int, int, object]] = []
     others: list[tuple[int, object]] = []
@@ -458,8 +457,8 @@ def in_order(items: list[object], wanted: list[object], before: list[object], me
                 continue
             seen.add(name)
         place_before = places_before.get(name, -1)
-        if name in wanted_places:
-            of_patch.append((wanted_places[name], place_before, item))
+        if name in patch_places:
+            of_patch.append((patch_places[name], place_before, item))
         else:
             others.append((place_before, item))
     # Sorted by place alone, and stably: equal places are repeated items, which keep their order.

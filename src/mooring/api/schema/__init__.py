@@ -1,8 +1,7 @@
 """The schema: the fields of every kind, their types, and how each is encoded and merged.
 
     *.schema     the facts: one line for each field, one file for each package of types
-    model        types and fields
-    tables       the type of a kind; packages are parsed when they are first needed; tables filled on demand
+    types        types and fields; the type of a kind; packages are parsed when they are first needed
 
 A line of a `.schema` file is `number name type options`:
 

@@ -25,7 +25,7 @@ from msgspec import field
 
 Int32: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-"""Integers as wide as Kubernetes declares them. Past the door they go into columns of that width."""
+"""Integers as wide as Kubernetes declares them. Columns have arrays of that width."""
 
 RawQuantity: TypeAlias = str | Int64 | float
 """A quantity in JSON ("500m", 2, 0.5); `mooring.api.quantity` parses it."""
@@ -112,6 +112,19 @@ class ObjectReference(View):
     name: str = ""
     uid: str = ""
     resource_version: str = ""
+
+
+def reference_to(view: ApiObject) -> ObjectReference:
+    """A reference to an object, as events and volumes have it."""
+    metadata = view.metadata
+    return ObjectReference(
+        api_version=view.api_version,
+        kind=view.kind,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+    )
 
 
 class Condition(View):

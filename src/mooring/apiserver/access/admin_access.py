@@ -18,13 +18,13 @@ from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.access.authorization import Attributes, Authorizer, forbidden
-from mooring.apiserver.access.users import NODE_NAME_KEY, User, service_account_of
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.kinds.resource_claim import device_key, drop_reports_on_lost_devices
 from mooring.apiserver.validation.fields import FieldError
 from mooring.apiserver.validation.fields import forbidden as forbidden_field
 from mooring.apiserver.validation.values import means_the_same
+from mooring.serving.users import NODE_NAME_KEY, User, service_account_of
 
 ADMIN_LABEL = "resource.kubernetes.io/admin-access"
 

@@ -32,9 +32,9 @@ from cryptography.x509.oid import NameOID
 
 from mooring.api.caches import BoundedCache
 from mooring.apiserver.access.service_account_tokens import InvalidTokenError, ServiceAccountTokens
-from mooring.apiserver.access.users import CREDENTIAL_KEY, MASTERS_GROUP, User, anonymous, authenticated
 from mooring.client.errors import UnauthorizedError
 from mooring.kit.clock import Clock
+from mooring.serving.users import CREDENTIAL_KEY, MASTERS_GROUP, User, anonymous, authenticated
 
 COLUMNS_MIN = 3
 ADMIN = User("admin", "admin", (MASTERS_GROUP,))
@@ -130,29 +130,31 @@ class Authenticator:
         self._fixed_tokens = fixed_tokens
         self._account_tokens = account_tokens
         self._is_anonymous_allowed = is_anonymous_allowed
-        self._holders: BoundedCache[bytes, _CertificateUser | None] = BoundedCache(CERTIFICATES_REMEMBERED_MAX)
+        self._certificate_users: BoundedCache[bytes, _CertificateUser | None] = BoundedCache(
+            CERTIFICATES_REMEMBERED_MAX
+        )
 
     @property
     def audiences(self) -> tuple[str, ...]:
-        """The audiences of which a token must have one."""
+        """The audiences of this server. A token must be for one of them."""
         return self._account_tokens.audiences
 
     def authenticate(self, certificate: bytes | None, authorization: str | None) -> User:
         """The user of a request with this certificate (DER) and Authorization header. Raises `UnauthorizedError`."""
-        user = self._holder_of(certificate) if certificate else None
+        user = self._certificate_user(certificate) if certificate else None
         if user is not None:
             return authenticated(user)
         token = bearer_token(authorization) if authorization else None
         if token is not None:
             try:
-                return self.proof_of(token, self.audiences).user
+                return self.authenticate_token(token, self.audiences).user
             except InvalidTokenError:
                 raise UnauthorizedError("Unauthorized") from None
         if self._is_anonymous_allowed:
             return anonymous()
         raise UnauthorizedError("Unauthorized")
 
-    def proof_of(self, token: str, audiences: Sequence[str]) -> AuthenticationResult:
+    def authenticate_token(self, token: str, audiences: Sequence[str]) -> AuthenticationResult:
         """The user of a token that is valid for one of these audiences. Raises `InvalidTokenError`."""
         user = self._fixed_tokens.user_of(token)
         if user is not None:
@@ -169,15 +171,15 @@ class Authenticator:
         user, accepted = found
         return AuthenticationResult(authenticated(user), accepted)
 
-    def _holder_of(self, certificate: bytes) -> User | None:
-        holder = self._holders.get(certificate)
-        if holder is None:
-            holder = self._holders.put(certificate, holder_of(certificate))
-        if holder is None:
+    def _certificate_user(self, certificate: bytes) -> User | None:
+        certified = self._certificate_users.get(certificate)
+        if certified is None:
+            certified = self._certificate_users.put(certificate, certificate_user(certificate))
+        if certified is None:
             return None
-        if not holder.not_before_s <= self._clock.wall_s() <= holder.not_after_s:
+        if not certified.not_before_s <= self._clock.wall_s() <= certified.not_after_s:
             raise UnauthorizedError("Unauthorized")
-        return holder.user
+        return certified.user
 
 
 def bearer_token(authorization: str) -> str | None:
@@ -188,7 +190,7 @@ def bearer_token(authorization: str) -> str | None:
     return parts[1]
 
 
-def holder_of(certificate: bytes) -> _CertificateUser | None:
+def certificate_user(certificate: bytes) -> _CertificateUser | None:
     """The user of a certificate (DER): the common name is the user name, the organizations are the groups.
 
     None for one without a name. Raises `UnauthorizedError` for one with several uids.

@@ -27,8 +27,9 @@ from typing import Protocol
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.client.errors import ForbiddenError
+from mooring.serving.authorization import AuthorizationDecision
+from mooring.serving.users import MASTERS_GROUP, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,8 @@ class Rule:
         ) and self.allows_name(attributes.name)
 
     def allows_resource(self, verb: str, api_group: str, combined_resource: str, subresource: str) -> bool:
-        """Whether it allows this of some object of the resource. `combined_resource` contains the subresource."""
+        """Whether the rule allows the verb on some object of the resource. `combined_resource` contains the
+        subresource."""
         return (
             (verb in self._verbs or ALL in self._verbs)
             and (api_group in self._api_groups or ALL in self._api_groups)
@@ -129,12 +131,12 @@ class Rule:
         return bool(part.resource_names) and part._resource_names <= self._resource_names
 
     def parts_count(self) -> int:
-        """How many `parts` there are."""
+        """The number of rules that `parts` returns."""
         of_resources = len(self.api_groups) * len(self.resources) * max(len(self.resource_names), 1)
         return (of_resources + len(self.non_resource_urls)) * len(self.verbs)
 
     def parts(self) -> Iterator[Rule]:
-        """The same, in rules of one verb and one resource (and name), or one verb and one path."""
+        """An equivalent list of rules, each with one verb and one resource (and name), or one verb and one path."""
         for group in self.api_groups:
             for resource in self.resources:
                 for verb in self.verbs:
@@ -147,7 +149,7 @@ class Rule:
                 yield Rule((verb,), non_resource_urls=(url,))
 
     def __str__(self) -> str:
-        """As 403 messages print it: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`."""
+        """The form in 403 messages: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`."""
         lists = (
             ("APIGroups", self.api_groups),
             ("Resources", self.resources),
@@ -193,22 +195,22 @@ COMPARISONS_MAX = 100_000
 verbs has a billion parts."""
 
 
-def uncovered(held: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
+def uncovered(existing: Sequence[Rule], requested: Iterable[Rule]) -> list[Rule]:
     """The parts of the requested rules that no existing rule covers.
 
     Beyond `COMPARISONS_MAX` comparisons, a rule that no single existing rule covers is not split into parts.
     """
     missing: list[Rule] = []
     left = COMPARISONS_MAX
-    for rule in wanted:
-        left -= len(held)
-        if left >= 0 and any(own.covers(rule) for own in held):
+    for rule in requested:
+        left -= len(existing)
+        if left >= 0 and any(own.covers(rule) for own in existing):
             continue
-        left -= rule.parts_count() * len(held)
+        left -= rule.parts_count() * len(existing)
         if left < 0:
             missing.append(rule)
         else:
-            missing += [part for part in rule.parts() if not any(own.covers(part) for own in held)]
+            missing += [part for part in rule.parts() if not any(own.covers(part) for own in existing)]
     return missing
 
 
@@ -225,7 +227,7 @@ def compacted(parts: Iterable[Rule]) -> list[Rule]:
 
 
 def listed(items: Iterable[str]) -> str:
-    """As Go prints a list of strings with %q: `["a" "b"]`."""
+    """A list of strings as Go prints it with %q: `["a" "b"]`."""
     return f"[{' '.join(quoted(item) for item in items)}]"
 
 
@@ -233,14 +235,8 @@ def listed(items: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class AuthorizationDecision:
-    is_allowed: bool
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class SubjectRules:
-    """Everything that a user may do in a namespace, and what could not be found out."""
+    """The rules of a user in a namespace, and the errors of the authorizers that have no complete list."""
 
     rules: tuple[Rule, ...]
     errors: tuple[str, ...] = ()
@@ -285,17 +281,20 @@ class AuthorizerChain:
 
 
 class EverythingAllowed:
-    """For objects that are admitted without a user: those of `mooring explain`."""
+    """Allows every request. For objects that are admitted without a user: those of `mooring explain`."""
 
     def authorize(self, attributes: Attributes) -> AuthorizationDecision:
         return ALLOWED
 
     def rules_for(self, user: User, namespace: str) -> SubjectRules:
-        return SubjectRules((_EVERY_RESOURCE, _EVERY_PATH))
+        return SubjectRules(EVERYTHING)
 
 
-_EVERY_RESOURCE = Rule(verbs=("*",), api_groups=("*",), resources=("*",))
-_EVERY_PATH = Rule(verbs=("*",), non_resource_urls=("*",))
+EVERYTHING = (
+    Rule(verbs=("*",), api_groups=("*",), resources=("*",)),
+    Rule(verbs=("*",), non_resource_urls=("*",)),
+)
+"""The rules of cluster-admin."""
 
 
 def require(authorizer: Authorizer, attributes: Attributes) -> None:

@@ -30,8 +30,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from mooring.apiserver.access.users import MASTERS_GROUP
 from mooring.serving.tls import BACKDATED_S, general_name, moment
+from mooring.serving.users import MASTERS_GROUP
 
 AUTHORITY_LIFETIME_S = 10 * 365 * 86_400
 LIFETIME_S = 365 * 86_400
@@ -91,7 +91,7 @@ def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def make_authority(now_s: float) -> CertificateAndKey:
-    """A new authority, which has signed itself."""
+    """A new certificate authority with a self-signed certificate."""
     key, name = new_key(), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mooring-ca")])
     builder = _builder(name, key, now_s, now_s + AUTHORITY_LIFETIME_S).issuer_name(name)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -100,7 +100,7 @@ def make_authority(now_s: float) -> CertificateAndKey:
 
 
 def make_server_certificate(authority: CertificateAndKey, hosts: Iterable[str], now_s: float) -> CertificateAndKey:
-    """For the server, under every name and address of `SERVER_HOSTS` and of `hosts`."""
+    """A certificate for the server, with the names and addresses of `SERVER_HOSTS` and of `hosts`."""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")])
     names = x509.SubjectAlternativeName([general_name(host) for host in all_hosts(hosts)])
     return _signed(authority, name, now_s, ExtendedKeyUsageOID.SERVER_AUTH, names)
@@ -136,7 +136,7 @@ def is_signed_by(certificate: x509.Certificate, authority: CertificateAndKey) ->
 
 
 def needs_renewal(certificate: x509.Certificate, now_s: float) -> bool:
-    """Whether less than a third of its life is left, or it is not good yet."""
+    """Whether less than a third of a certificate's lifetime is left, or it is not valid yet."""
     start_s = certificate.not_valid_before_utc.timestamp()
     end_s = certificate.not_valid_after_utc.timestamp()
     return now_s < start_s or (end_s - now_s) * 3 < end_s - start_s

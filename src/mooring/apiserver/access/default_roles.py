@@ -211,42 +211,42 @@ def _cluster_binding(name: str, subjects: list[Document]) -> Document:
 AUTOUPDATE_ANNOTATION = "rbac.authorization.kubernetes.io/autoupdate"
 
 
-def reconciled(stored: Document, wanted: Document) -> Document | None:
+def reconciled(stored: Document, default: Document) -> Document | None:
     """The stored object with the missing parts of the default; None if nothing is missing or it must not be changed."""
     metadata = stored.get("metadata") or {}
     if (metadata.get("annotations") or {}).get(AUTOUPDATE_ANNOTATION) == "false":
         return None
-    if stored.get("roleRef") != wanted.get("roleRef"):
-        return wanted
+    if stored.get("roleRef") != default.get("roleRef"):
+        return default
     changed = dict(stored, metadata=dict(metadata))
     for table in ("labels", "annotations"):
-        changed["metadata"][table] = {**wanted["metadata"][table], **(metadata.get(table) or {})}
-    if "roleRef" in wanted:
-        _add_subjects(changed, wanted)
+        changed["metadata"][table] = {**default["metadata"][table], **(metadata.get(table) or {})}
+    if "roleRef" in default:
+        _add_subjects(changed, default)
     else:
-        _add_rules(changed, wanted)
-        _set_right_aggregation(changed, wanted)
+        _add_rules(changed, default)
+        _set_right_aggregation(changed, default)
     return None if changed == stored else changed
 
 
-def _add_subjects(changed: Document, wanted: Document) -> None:
+def _add_subjects(changed: Document, default: Document) -> None:
     present = changed.get("subjects") or []
-    missing = [subject for subject in wanted.get("subjects") or () if subject not in present]
+    missing = [subject for subject in default.get("subjects") or () if subject not in present]
     if missing:
         changed["subjects"] = [*present, *missing]
 
 
-def _add_rules(changed: Document, wanted: Document) -> None:
-    missing = uncovered(rules_of(changed), rules_of(wanted))
+def _add_rules(changed: Document, default: Document) -> None:
+    missing = uncovered(rules_of(changed), rules_of(default))
     if missing:
         changed["rules"] = [*(changed.get("rules") or ()), *(document_of(rule) for rule in missing)]
 
 
-def _set_right_aggregation(changed: Document, wanted: Document) -> None:
-    if "aggregationRule" not in wanted:
+def _set_right_aggregation(changed: Document, default: Document) -> None:
+    if "aggregationRule" not in default:
         changed.pop("aggregationRule", None)
         return
     present = (changed.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
-    missing = [selector for selector in wanted["aggregationRule"]["clusterRoleSelectors"] if selector not in present]
+    missing = [selector for selector in default["aggregationRule"]["clusterRoleSelectors"] if selector not in present]
     if missing:
         changed["aggregationRule"] = {"clusterRoleSelectors": [*present, *missing]}

@@ -14,17 +14,16 @@ missing rules, `NotFoundError` for a role that does not exist.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
 
 from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.field_errors import aggregated, quoted
 from mooring.api.kinds import Kind
 from mooring.apiserver.access.authorization import (
+    EVERYTHING,
     Attributes,
     Authorizer,
     Rule,
-    SubjectRules,
     compacted,
     forbidden_object,
     listed,
@@ -34,49 +33,38 @@ from mooring.apiserver.access.authorization import (
 from mooring.apiserver.access.rbac import (
     RBAC_GROUP,
     MissingRoleError,
+    RoleAuthorizer,
     RoleReference,
     UnknownReferenceKindError,
     reference_of,
 )
-from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
 from mooring.client.errors import ForbiddenError, NotFoundError, ServerError
+from mooring.serving.users import MASTERS_GROUP
 
-_EVERYTHING = (
-    Rule(verbs=("*",), api_groups=("*",), resources=("*",)),
-    Rule(verbs=("*",), non_resource_urls=("*",)),
-)
 _GARBAGE_COLLECTORS_FIELDS = ("ownerReferences", "finalizers", "selfLink", "managedFields")
 _PLURALS = {"Role": "roles", "ClusterRole": "clusterroles"}
 
 
-class RuleResolver(Protocol):
-    """The rules of users: `RoleAuthorizer` in the server."""
-
-    def rules_for(self, user: User, namespace: str) -> SubjectRules: ...
-
-    def rules_of_reference(self, reference: RoleReference, namespace: str) -> tuple[Rule, ...]: ...
-
-
 def check_role(
-    request: Attributes, role: Document, old: Document | None, roles: RuleResolver, authorizer: Authorizer
+    request: Attributes, role: Document, old: Document | None, roles: RoleAuthorizer, authorizer: Authorizer
 ) -> None:
     """Whether the user may write this Role or ClusterRole. `old` is the stored one on an update."""
     if MASTERS_GROUP in request.user.groups or _may_escalate(request, authorizer):
         return
     if old is not None and _changes_only_ownership(role, old):
         return
-    lack = _lack(request, rules_of(role), roles)
-    if lack:
-        raise _forbidden(request, role, lack)
-    is_gathering = _gathers(role) or (old is not None and _gathers(old))
-    if is_gathering and _lack(request, _EVERYTHING, roles):
+    missing_text = _missing_rules_text(request, rules_of(role), roles)
+    if missing_text:
+        raise _forbidden(request, role, missing_text)
+    is_aggregating = _aggregates(role) or (old is not None and _aggregates(old))
+    if is_aggregating and _missing_rules_text(request, EVERYTHING, roles):
         raise _forbidden(request, role, "must have cluster-admin privileges to use the aggregationRule")
 
 
 def check_binding(
-    request: Attributes, binding: Document, old: Document | None, roles: RuleResolver, authorizer: Authorizer
+    request: Attributes, binding: Document, old: Document | None, roles: RoleAuthorizer, authorizer: Authorizer
 ) -> None:
     """Whether the user may write this RoleBinding or ClusterRoleBinding."""
     if MASTERS_GROUP in request.user.groups:
@@ -92,9 +80,9 @@ def check_binding(
         raise _not_found(request.resource, reference.name) from None
     except UnknownReferenceKindError as error:
         raise ServerError(str(error), reason="") from None
-    lack = _lack(request, rules, roles)
-    if lack:
-        raise _forbidden(request, binding, lack)
+    missing_text = _missing_rules_text(request, rules, roles)
+    if missing_text:
+        raise _forbidden(request, binding, missing_text)
 
 
 def _may_escalate(request: Attributes, authorizer: Authorizer) -> bool:
@@ -125,10 +113,10 @@ def _may_bind(request: Attributes, binding: Document, reference: RoleReference, 
     return authorizer.authorize(question).is_allowed
 
 
-def _lack(request: Attributes, wanted: Iterable[Rule], roles: RuleResolver) -> str:
+def _missing_rules_text(request: Attributes, requested: Iterable[Rule], roles: RoleAuthorizer) -> str:
     """The rules that the user grants without holding them, as the 403 prints them; empty if there are none."""
     held = roles.rules_for(request.user, request.namespace)
-    missing = uncovered(held.rules, wanted)
+    missing = uncovered(held.rules, requested)
     if not missing:
         return ""
     user = request.user
@@ -137,11 +125,11 @@ def _lack(request: Attributes, wanted: Iterable[Rule], roles: RuleResolver) -> s
         f"user {quoted(user.name)} (groups={listed(user.groups)}) "
         "is attempting to grant RBAC permissions not currently held:\n" + "\n".join(lines)
     )
-    errors = [_as_storage_says(error, request.resource) for error in held.errors]
+    errors = [_as_storage_error(error, request.resource) for error in held.errors]
     return f"{text}; resolution errors: [{aggregated(errors)}]" if errors else text
 
 
-def _as_storage_says(error: str, resource: str) -> str:
+def _as_storage_error(error: str, resource: str) -> str:
     """Authorizers report a missing `role.rbac…`; storage reports the resource of the request."""
     kind, dot, rest = error.partition(".")
     return f"{resource}{dot}{rest}" if kind in ("role", "clusterrole") else error
@@ -157,7 +145,7 @@ def _without_ownership(document: Document) -> Document:
     return {**{key: value for key, value in document.items() if value}, "metadata": kept}
 
 
-def _gathers(role: Document) -> bool:
+def _aggregates(role: Document) -> bool:
     return bool((role.get("aggregationRule") or {}).get("clusterRoleSelectors"))
 
 
@@ -183,7 +171,7 @@ class EscalationCheck(Admission):
 
     name = "EscalationCheck"
 
-    def __init__(self, roles: RuleResolver, authorizer: Authorizer) -> None:
+    def __init__(self, roles: RoleAuthorizer, authorizer: Authorizer) -> None:
         self._roles = roles
         self._authorizer = authorizer
 

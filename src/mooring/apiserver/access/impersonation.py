@@ -27,7 +27,8 @@ from urllib.parse import unquote
 from mooring.api.caches import BoundedCache
 from mooring.api.field_errors import invalid_value, quoted
 from mooring.apiserver.access.authorization import Attributes, Authorizer, forbidden
-from mooring.apiserver.access.users import (
+from mooring.client.errors import BadRequestError, ForbiddenError
+from mooring.serving.users import (
     ANONYMOUS,
     AUTHENTICATED_GROUP,
     MASTERS_GROUP,
@@ -40,7 +41,6 @@ from mooring.apiserver.access.users import (
     service_account_of,
     with_group,
 )
-from mooring.client.errors import BadRequestError, ForbiddenError
 
 AUTHENTICATION_GROUP = "authentication.k8s.io"
 REMEMBERED_USERS_MAX = 10_000
@@ -75,16 +75,16 @@ class Impersonation:
         self._authorizer = authorizer
         self._last_way: BoundedCache[str, _ImpersonationHeader] = BoundedCache(REMEMBERED_USERS_MAX)
 
-    def impersonated(self, wanted: User, request: Attributes) -> User:
-        """The user that a request is to be carried out as. Raises `ForbiddenError`."""
+    def impersonated(self, requested: User, request: Attributes) -> User:
+        """The impersonated user of a request. Raises `ForbiddenError`."""
         last = self._last_way.get(request.user.name)
         ways = _WAYS if last is None else (last, *(way for way in _WAYS if way is not last))
         first_error: ForbiddenError | None = None
         for way in ways:
-            if not _applies(way, wanted, request.user):
+            if not _applies(way, requested, request.user):
                 continue
             try:
-                actual = self._as_allowed(way, wanted, request)
+                actual = self._as_allowed(way, requested, request)
             except ForbiddenError as error:
                 first_error = first_error or error
                 continue
@@ -93,33 +93,33 @@ class Impersonation:
         assert first_error is not None, "the legacy check applies to every user, and neither allowed nor denied"
         raise first_error
 
-    def _as_allowed(self, way: _ImpersonationHeader, wanted: User, request: Attributes) -> User:
+    def _as_allowed(self, way: _ImpersonationHeader, requested: User, request: Attributes) -> User:
         if way is not _LEGACY:
             self._require(replace(request, verb=f"impersonate-on:{way.name}:{request.verb}"))
-        actual = self._with_allowed_name(way, wanted, request.user)
-        if wanted.uid:
-            self._require(_question(request.user, AUTHENTICATION_GROUP, way.verb, "uids", wanted.uid))
-        if wanted.groups:
-            self._require_groups(way, wanted.groups, request.user)
-        if wanted.extra:
-            self._require_extra(way, wanted.extra, request.user)
+        actual = self._with_allowed_name(way, requested, request.user)
+        if requested.uid:
+            self._require(_question(request.user, AUTHENTICATION_GROUP, way.verb, "uids", requested.uid))
+        if requested.groups:
+            self._require_groups(way, requested.groups, request.user)
+        if requested.extra:
+            self._require_extra(way, requested.extra, request.user)
         if actual.name == ANONYMOUS:
             return with_group(actual, UNAUTHENTICATED_GROUP)
         return actual if UNAUTHENTICATED_GROUP in actual.groups else with_group(actual, AUTHENTICATED_GROUP)
 
-    def _with_allowed_name(self, way: _ImpersonationHeader, wanted: User, requestor: User) -> User:
-        actual, question = wanted, _question(requestor, way.api_group, way.verb, "users", wanted.name)
-        node, account = node_of(wanted.name), service_account_of(wanted.name)
+    def _with_allowed_name(self, way: _ImpersonationHeader, requested: User, requestor: User) -> User:
+        actual, question = requested, _question(requestor, way.api_group, way.verb, "users", requested.name)
+        node, account = node_of(requested.name), service_account_of(requested.name)
         if node is not None and way is not _LEGACY:
             # Permission to impersonate one's own node covers all nodes: pods of one service account run on many.
             name = "*" if way is _ASSOCIATED_NODE else node
             question = replace(question, resource="nodes", name=name)
-            actual = replace(wanted, groups=(NODES_GROUP,))
+            actual = replace(requested, groups=(NODES_GROUP,))
         elif account is not None:
             namespace, name = account
             question = replace(question, resource="serviceaccounts", namespace=namespace, name=name)
-            if not wanted.groups:
-                actual = replace(wanted, groups=service_account_groups(namespace))
+            if not requested.groups:
+                actual = replace(requested, groups=service_account_groups(namespace))
         self._require(question)
         return actual
 
@@ -159,7 +159,7 @@ class Impersonation:
 
 
 def wanted_user(headers: Iterable[tuple[str, str]]) -> User | None:
-    """The user that a request's headers name, as they name it; None without such headers. Raises `BadRequestError`."""
+    """The user in the impersonation headers; None without such headers. Raises `BadRequestError`."""
     found = [(name.lower(), value) for name, value in headers if name[: len(_PREFIX)].lower() == _PREFIX]
     if not found:
         return None
@@ -180,13 +180,13 @@ def wanted_user(headers: Iterable[tuple[str, str]]) -> User | None:
     return None
 
 
-def _applies(way: _ImpersonationHeader, wanted: User, requestor: User) -> bool:
+def _applies(way: _ImpersonationHeader, requested: User, requestor: User) -> bool:
     if way is _LEGACY:
         return True
-    node, account = node_of(wanted.name), service_account_of(wanted.name)
+    node, account = node_of(requested.name), service_account_of(requested.name)
     if way is _USER_INFO:
         return node is None and account is None
-    if wanted.uid or wanted.groups or wanted.extra:
+    if requested.uid or requested.groups or requested.extra:
         return False
     if way is _SERVICE_ACCOUNT:
         return account is not None

@@ -112,7 +112,8 @@ class Keyring:
         return found
 
     def token_key(self) -> ec.EllipticCurvePrivateKey:
-        """The key of service account tokens. It is never renewed: tokens that are out would end with it."""
+        """The key that signs service account tokens. It is never renewed, because all issued tokens would become
+        invalid."""
         path = self._directory / "tokens.key"
         try:
             return parse_key(_read_private(path))
@@ -124,7 +125,7 @@ class Keyring:
             raise _unusable(path, error) from None
 
     def server_tls(self, hosts: Iterable[str] = ()) -> ssl.SSLContext:
-        """TLS for the server: clients may show a certificate, and one that they show must be ours."""
+        """TLS of the server. Client certificates are optional, and must be signed by our authority."""
         self.server(hosts)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -159,7 +160,7 @@ class Keyring:
 
 @contextlib.contextmanager
 def ephemeral_keyring(clock: Clock) -> Iterator[Keyring]:
-    """A keyring for one run. OpenSSL reads keys from files only, so there are some until the run ends."""
+    """A keyring in a temporary directory. OpenSSL reads keys from files only."""
     with temporary_directory("mooring-keys-") as directory:
         yield Keyring(directory, clock)
 

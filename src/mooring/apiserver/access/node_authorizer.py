@@ -34,20 +34,14 @@ from mooring.api.pod_references import (
     volume_secrets,
 )
 from mooring.api.well_known import MIRROR_POD_ANNOTATION
-from mooring.apiserver.access.authorization import (
-    ALLOWED,
-    NO_OPINION,
-    Attributes,
-    AuthorizationDecision,
-    Rule,
-    SubjectRules,
-)
-from mooring.apiserver.access.users import User, node_name_of
+from mooring.apiserver.access.authorization import ALLOWED, NO_OPINION, Attributes, Rule, SubjectRules
+from mooring.serving.authorization import AuthorizationDecision
+from mooring.serving.users import User, node_name_of
 
 NODE_LEASE_NAMESPACE = "kube-node-lease"
 
 IsRelated = Callable[[str, str, str, str], bool]
-"""Whether a node, by name, has something to do with an object, by resource, namespace and name."""
+"""Whether a node, by name, is related to an object, by resource, namespace and name."""
 
 _Authorize = Callable[["NodeAuthorizer", str, Attributes], AuthorizationDecision]
 

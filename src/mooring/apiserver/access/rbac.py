@@ -28,21 +28,15 @@ from mooring.api.errors import ObjectError
 from mooring.api.field_errors import aggregated, quoted
 from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.views.meta import LabelSelector
-from mooring.apiserver.access.authorization import (
-    NO_OPINION,
-    Attributes,
-    AuthorizationDecision,
-    Rule,
-    SubjectRules,
-    rules_of,
-)
-from mooring.apiserver.access.users import User, service_account_username
+from mooring.apiserver.access.authorization import NO_OPINION, Attributes, Rule, SubjectRules, rules_of
+from mooring.serving.authorization import AuthorizationDecision
+from mooring.serving.users import User, service_account_username
 
 RBAC_GROUP = "rbac.authorization.k8s.io"
 REMEMBERED_USERS_MAX = 4_096
-"""For how many pairs of user and namespace grants are remembered. When it is reached, all are forgotten."""
+"""Maximum number of pairs of user and namespace whose grants are cached. A full cache starts empty again."""
 REMEMBERED_QUESTIONS_MAX = 1_024
-"""For how many kinds of requests of one such pair candidates are remembered. When it is reached, all are forgotten."""
+"""Maximum number of cached requests (verb, group, resource) for one such pair. A full cache starts empty again."""
 
 
 class RoleReference(NamedTuple):
@@ -51,7 +45,7 @@ class RoleReference(NamedTuple):
 
 
 class MissingRoleError(Exception):
-    """A reference leads nowhere. The text is that of a lister, which speaks of one role; the API speaks of `roles`."""
+    """The role of a binding does not exist. The text is that of a lister, with `role`; the API's has `roles`."""
 
     def __init__(self, reference: RoleReference) -> None:
         self.reference = reference
@@ -59,7 +53,7 @@ class MissingRoleError(Exception):
 
 
 class UnknownReferenceKindError(Exception):
-    """A reference to something that is no role."""
+    """A binding refers to a kind that is neither Role nor ClusterRole."""
 
     def __init__(self, reference: RoleReference) -> None:
         super().__init__(f"unsupported role reference kind: {quoted(reference.kind)}")
@@ -91,7 +85,7 @@ class _ClusterRole:
 
 @dataclass(slots=True)
 class _Grants:
-    """What a user holds in a namespace: each binding's rules, with the binding's printed form."""
+    """The bindings of a user in a namespace: the text and the rules of each."""
 
     held: tuple[tuple[str, tuple[Rule, ...]], ...]
     errors: tuple[str, ...]
@@ -119,7 +113,7 @@ RoleOrBinding: TypeAlias = "tuple[Rule, ...] | _ClusterRole | _Binding"
 
 
 def read_role_or_binding(resource: str, namespace: str, name: str, document: Document) -> RoleOrBinding:
-    """What the authorizer needs of a stored document. It reads nothing else, so it may run in the `WorkerThread`."""
+    """The fields of a stored role or binding that the authorizer needs. It may run in the `WorkerThread`."""
     match resource:
         case "roles":
             return rules_of(document)
@@ -132,7 +126,7 @@ def read_role_or_binding(resource: str, namespace: str, name: str, document: Doc
 
 
 class RoleAuthorizer:
-    """Roles and bindings, and the decisions that follow from them."""
+    """Authorizes requests by roles and bindings."""
 
     def __init__(self) -> None:
         self._roles: dict[tuple[str, str], tuple[Rule, ...]] = {}
@@ -142,11 +136,11 @@ class RoleAuthorizer:
         self._grants: BoundedCache[tuple[str, tuple[str, ...], str], _Grants] = BoundedCache(REMEMBERED_USERS_MAX)
 
     def put(self, resource: str, namespace: str, name: str, document: Document) -> None:
-        """A role or a binding is there, or is different now."""
+        """Add or replace a role or a binding."""
         self.put_read(namespace, name, read_role_or_binding(resource, namespace, name, document))
 
     def put_read(self, namespace: str, name: str, read: RoleOrBinding) -> None:
-        """The same with the result of `read_role_or_binding`."""
+        """As `put`, with the result of `read_role_or_binding`."""
         match read:
             case _ClusterRole():
                 self._cluster_roles[name] = read
@@ -259,7 +253,7 @@ class RoleAuthorizer:
 
 
 def reference_of(binding: Document) -> RoleReference:
-    """What a binding's `roleRef` names."""
+    """The `roleRef` of a binding."""
     reference = binding.get("roleRef") or {}
     return RoleReference(reference.get("kind") or "", reference.get("name") or "")
 

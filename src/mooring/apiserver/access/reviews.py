@@ -29,9 +29,9 @@ from mooring.api.labels import LABEL_SELECTOR_OPERATORS, is_sound, label_key_err
 from mooring.apiserver.access.authentication import Authenticator
 from mooring.apiserver.access.authorization import Attributes, Authorizer, document_of, path_attributes
 from mooring.apiserver.access.service_account_tokens import InvalidTokenError
-from mooring.apiserver.access.users import User
 from mooring.client.errors import BadRequestError, InvalidError, StatusCause
 from mooring.kit.clock import Clock, format_rfc3339
+from mooring.serving.users import User
 
 AUTHORIZATION_GROUP = "authorization.k8s.io"
 
@@ -39,14 +39,14 @@ _METADATA_ORDER = ("name", "generateName", "namespace", "selfLink", "uid", "reso
 
 
 def check_review(document: Document, *, is_about_others: bool) -> None:
-    """A SubjectAccessReview (about others) or a SelfSubjectAccessReview."""
+    """Raises for an invalid SubjectAccessReview or SelfSubjectAccessReview."""
     errors = list(_validate_review_spec(document, is_about_others=is_about_others))
     errors += _validate_review_metadata(document, allowed=("managedFields",), rule="must be empty")
     _raise(errors)
 
 
 def check_local_review(document: Document) -> None:
-    """A LocalSubjectAccessReview, which stays in its namespace."""
+    """Raises for an invalid LocalSubjectAccessReview: its namespace must be that of the request."""
     errors = list(_validate_review_spec(document, is_about_others=True))
     allowed = ("namespace", "managedFields")
     errors += _validate_review_metadata(document, allowed=allowed, rule="must be empty except for namespace")
@@ -146,13 +146,13 @@ _AUTHENTICATION_VERSION = "authentication.k8s.io/v1"
 
 
 def subject_access_review(review: Document, authorizer: Authorizer) -> Document:
-    """May they?"""
+    """SubjectAccessReview: whether a user may make a request."""
     check_review(review, is_about_others=True)
     return _reviewed(review, _described_user(review["spec"]), authorizer)
 
 
 def local_subject_access_review(review: Document, namespace: str, authorizer: Authorizer) -> Document:
-    """May they, in this namespace?"""
+    """LocalSubjectAccessReview: whether a user may make a request in this namespace."""
     check_local_review(review)
     if not namespace:
         raise BadRequestError("namespace is required on this type: ")
@@ -162,13 +162,13 @@ def local_subject_access_review(review: Document, namespace: str, authorizer: Au
 
 
 def self_subject_access_review(review: Document, user: User, authorizer: Authorizer) -> Document:
-    """May I?"""
+    """SelfSubjectAccessReview: whether the user of the request may make another one."""
     check_review(review, is_about_others=False)
     return _reviewed(review, user, authorizer)
 
 
 def self_subject_rules_review(review: Document, user: User, authorizer: Authorizer) -> Document:
-    """What may I, in this namespace?"""
+    """SelfSubjectRulesReview: the rules of the user of the request in a namespace."""
     namespace = (review.get("spec") or {}).get("namespace")
     if not namespace:
         raise BadRequestError("no namespace on request")
@@ -209,7 +209,7 @@ def token_review(review: Document, authenticator: Authenticator) -> Document:
     if not token:
         raise BadRequestError("token is required for TokenReview in authentication")
     try:
-        proof = authenticator.proof_of(token, spec.get("audiences") or authenticator.audiences)
+        proof = authenticator.authenticate_token(token, spec.get("audiences") or authenticator.audiences)
     except InvalidTokenError as error:
         return {**review, "status": {"user": {}, "error": str(error)}}
     status = {"authenticated": True, "user": user_info(proof.user), "audiences": list(proof.audiences)}
@@ -252,16 +252,16 @@ def _reviewed(review: Document, user: User, authorizer: Authorizer) -> Document:
     return {**review, "status": status}
 
 
-def _resource_attributes(user: User, given: Document, fields_equal: tuple[tuple[str, str], ...]) -> Attributes:
+def _resource_attributes(user: User, raw: Document, fields_equal: tuple[tuple[str, str], ...]) -> Attributes:
     return Attributes(
         user,
-        given.get("verb") or "",
-        namespace=given.get("namespace") or "",
-        api_group=given.get("group") or "",
-        api_version=given.get("version") or "*",
-        resource=given.get("resource") or "",
-        subresource=given.get("subresource") or "",
-        name=given.get("name") or "",
+        raw.get("verb") or "",
+        namespace=raw.get("namespace") or "",
+        api_group=raw.get("group") or "",
+        api_version=raw.get("version") or "*",
+        resource=raw.get("resource") or "",
+        subresource=raw.get("subresource") or "",
+        name=raw.get("name") or "",
         fields_equal=fields_equal,
     )
 
@@ -305,7 +305,11 @@ def _fields(selector: Document) -> tuple[tuple[tuple[str, str], ...], str]:
             return parse_field_equalities(selector.get("rawSelector") or ""), ""
         except FieldSelectorError:
             return (), "ignored due to parse error"
-    kept = [each for each in requirements if each.get("operator") in ("In", "NotIn") and len(each["values"]) == 1]
+    kept = [
+        requirement
+        for requirement in requirements
+        if requirement.get("operator") in ("In", "NotIn") and len(requirement["values"]) == 1
+    ]
     equal = tuple((each["key"], each["values"][0]) for each in kept if each["operator"] == "In")
     return equal, _error(len(kept), len(requirements))
 
@@ -319,9 +323,11 @@ def _labels_error(selector: Document) -> str:
             return "ignored due to parse error"
         return ""
     understood = 0
-    for each in requirements:
-        operator = LABEL_SELECTOR_OPERATORS.get(each.get("operator") or "")
-        understood += operator is not None and is_sound(each.get("key") or "", operator, each.get("values") or ())
+    for requirement in requirements:
+        operator = LABEL_SELECTOR_OPERATORS.get(requirement.get("operator") or "")
+        understood += operator is not None and is_sound(
+            requirement.get("key") or "", operator, requirement.get("values") or ()
+        )
     return _error(understood, len(requirements))
 
 

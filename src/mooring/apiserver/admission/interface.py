@@ -38,7 +38,7 @@ class Lookup(Protocol):
 
 
 class QuotaStatusWriter(Protocol):
-    """Where usage is charged: the one thing that admission writes."""
+    """Writes the usage of quotas: the only write of admission."""
 
     async def write_used(self, quota: Document, used: Mapping[str, str], now: str) -> bool:
         """Write the usage into the status of a quota. False if the quota has changed since it was read."""
@@ -52,16 +52,16 @@ class Attempt:
     operation: Operation
     call: Call
     obj: Document | None
-    """The wanted object; None for a deletion. For a subresource with a body of its own (Binding,
-    Eviction, Scale), that body."""
+    """The new object; None for a deletion. For a subresource with a body of its own (Binding, Eviction, Scale), that
+    body."""
     old: Document | None
-    """The object as it is; None for a creation."""
+    """The stored object; None for a creation."""
     body_kind: str = ""
     """The kind of `obj` if it is another one than `call.kind`."""
 
 
 class Admission:
-    """A plugin that lets everything pass. Others inherit from it and override what they look at."""
+    """An admission plugin that admits everything. Plugins inherit from it and override methods."""
 
     name = ""
 
@@ -95,14 +95,14 @@ def name_of(attempt: Attempt) -> str:
 
 
 def own_part(document: Document, field: str) -> Document:
-    """A map within the document, as a copy that is part of it; an empty one if there was none."""
+    """A map in a document, replaced by a copy that may be changed; an empty one if there was none."""
     part: Document = dict(document.get(field) or {})
     document[field] = part
     return part
 
 
 def own_items(document: Document, field: str) -> list[Document]:
-    """A list of maps within the document, as copies that are part of it."""
+    """A list of maps in a document, replaced by copies that may be changed."""
     items: list[Document] = [dict(item) for item in document[field]]
     document[field] = items
     return items

@@ -106,7 +106,7 @@ def _filled(resources: Document, which: str, defaults: Mapping[str, str]) -> lis
 
 
 def pod_errors(limit_range: Document, pod: Document) -> list[str]:
-    """How a pod breaks the bounds, each way once."""
+    """The bounds that a pod violates, each once."""
     errors: list[str] = []
     spec = pod["spec"]
     for limit in limit_range["spec"].get("limits") or []:

@@ -30,10 +30,10 @@ from mooring.api.pod_references import config_map_names, secret_names, volume_cl
 from mooring.api.well_known import KUBELET_LABEL_DOMAINS, KUBELET_LABELS, MIRROR_POD_ANNOTATION
 from mooring.apiserver.access.authorization import Attributes, Authorizer
 from mooring.apiserver.access.node_authorizer import NODE_LEASE_NAMESPACE
-from mooring.apiserver.access.users import node_name_of
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, name_of, refused
 from mooring.apiserver.call import Operation
 from mooring.apiserver.errors import not_found
+from mooring.serving.users import node_name_of
 
 _RESTRICTED_LABEL_DOMAIN = "node-restriction.kubernetes.io"
 _KUBERNETES_DOMAINS = ("kubernetes.io", "k8s.io")

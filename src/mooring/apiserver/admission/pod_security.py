@@ -33,7 +33,7 @@ from mooring.apiserver.validation.fields import FieldError, invalid
 PRIVILEGED, BASELINE, RESTRICTED = "privileged", "baseline", "restricted"
 LEVELS = (PRIVILEGED, BASELINE, RESTRICTED)
 LATEST = -1
-"""As a minor version: whatever is the last one."""
+"""The minor version that means the latest one."""
 
 _LABEL_TYPES = frozenset({"", "container_t", "container_init_t", "container_kvm_t"})
 _SYSCTLS = frozenset(
@@ -142,7 +142,7 @@ _MINOR_MAX = max(since.minor for row in (*_BASELINE, *_RESTRICTED) for since in 
 
 
 class PodSecurityLevel(NamedTuple):
-    """A level in a version."""
+    """A level of the Pod Security Standards in one version."""
 
     name: str = PRIVILEGED
     minor: int = LATEST
@@ -161,7 +161,9 @@ def violations_of(level: PodSecurityLevel, metadata: Document, spec: Document) -
 
 
 def text_of(violations: Sequence[PodSecurityViolation]) -> str:
-    return ", ".join(f"{each.reason} ({each.detail})" if each.detail else each.reason for each in violations)
+    return ", ".join(
+        f"{violation.reason} ({violation.detail})" if violation.detail else violation.reason for violation in violations
+    )
 
 
 @lru_cache(maxsize=256)
@@ -201,7 +203,7 @@ _version = re.compile(r"v1\.(0|[1-9][0-9]*)").fullmatch
 
 
 class PodSecurity(Admission):
-    """Holds pods to the level of their namespace."""
+    """Enforces the level of the namespace."""
 
     name = "PodSecurity"
 
@@ -349,7 +351,9 @@ def _warnings_about(pods: Sequence[Document], namespace: str, level: PodSecurity
     for pod in _one_of_each_owner_first(pods)[:PODS_CHECKED_MAX]:
         violations = violations_of(level, pod["metadata"], pod["spec"])
         if violations:
-            by_errors.setdefault(", ".join(each.reason for each in violations), []).append(pod["metadata"]["name"])
+            by_errors.setdefault(", ".join(violation.reason for violation in violations), []).append(
+                pod["metadata"]["name"]
+            )
     warnings = []
     if len(pods) > PODS_CHECKED_MAX:
         checked = f"the first {PODS_CHECKED_MAX} of {len(pods)} existing pods"
@@ -369,7 +373,7 @@ def _called(names: Sequence[str]) -> str:
 
 
 def _one_of_each_owner_first(pods: Sequence[Document]) -> list[Document]:
-    """Pods of one controller are alike: if not all pods can be checked, one of each controller comes first."""
+    """Pods, with one of each controller first: if not all pods can be checked, these represent the others."""
     first: list[Document] = []
     others: list[Document] = []
     seen: set[str] = set()

@@ -52,12 +52,12 @@ def containers_named(names: Sequence[str]) -> str:
 
 
 def setters(is_pod: bool, names: Sequence[str]) -> str:
-    """Which part sets a forbidden value: the pod, containers, or both."""
+    """The parts of a pod that set a forbidden value: the pod, containers, or both."""
     return " and ".join([*(["pod"] if is_pod else []), *([containers_named(names)] if names else [])])
 
 
 def is_in_user_namespace(spec: Document) -> bool:
-    """Whether root in the pod is not root on the node: some rules are relaxed then."""
+    """Whether the pod has a user namespace, where root is not root of the node. Some rules are relaxed then."""
     return spec.get("hostUsers") is False
 
 
@@ -246,7 +246,7 @@ def seccomp_profile(metadata: Document, spec: Document) -> PodSecurityViolation 
 
 
 def sysctls(allowed: Set[str]) -> Check:
-    """Only kernel parameters that end at the pod's own namespaces."""
+    """Only kernel parameters that apply to the namespaces of the pod are allowed."""
 
     def check(metadata: Document, spec: Document) -> PodSecurityViolation | None:
         names = [one.get("name", "") for one in security_of(spec).get("sysctls") or []]
@@ -338,7 +338,7 @@ _OTHER_VOLUMES = (
 
 
 def unless_windows(check: Check) -> Check:
-    """The check for pods that are not Windows pods, for which it has no meaning."""
+    """The check, skipped for Windows pods, where it does not apply."""
     return lambda metadata, spec: None if is_windows(spec) else check(metadata, spec)
 
 

@@ -16,7 +16,7 @@ _LABELS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 
 
 class PodTopologyLabels(Admission):
-    """Copies the labels."""
+    """Copies the zone and region labels of the node to the pod."""
 
     name = "PodTopologyLabels"
 

@@ -61,18 +61,18 @@ from mooring.apiserver.errors import conflict
 
 
 class QuotaEvaluator:
-    """Counts the objects of a kind. Others inherit from it and measure more."""
+    """Counts the objects of a kind. Evaluators of kinds with other usage inherit from it."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
         self._names = names_of(kind)
 
     def handles(self, subresource: str, operation: Operation) -> bool:
-        """Whether such writes can change what is used."""
+        """Whether writes of this kind can change the usage."""
         return not subresource and operation is Operation.CREATE
 
     def concerns(self, attempt: Attempt) -> bool:
-        """Whether this one can."""
+        """Whether this write can change the usage."""
         return True
 
     async def counted(self, names: Iterable[str], lookup: Lookup) -> list[str]:
@@ -308,7 +308,7 @@ async def _matches(measure: QuotaEvaluator, quota: Document, obj: Document, look
 
 
 def _beyond(usage: Amounts, before: Amounts) -> Amounts:
-    """What is used now and was not before."""
+    """The usage that an update adds."""
     grown = {name: amount - before[name] if name in before else amount for name, amount in usage.items()}
     return {name: amount for name, amount in grown.items() if amount > ZERO}
 

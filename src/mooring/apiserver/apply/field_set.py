@@ -49,7 +49,7 @@ _encode = msgspec.json.encode
 
 
 class ElementError(ValueError):
-    """A text that is no path element."""
+    """A text is not a path element."""
 
 
 def key_element(names: Sequence[str], values: Sequence[object]) -> str:
@@ -89,7 +89,7 @@ def parsed_element(text: str) -> str | None:
 
 
 def in_order(elements: list[str]) -> list[str]:
-    """The same elements, sorted. The list is changed; it is not empty."""
+    """Sort the elements in place. The list is not empty."""
     if elements[-1] < "g":
         elements.sort()
         if elements[-1] < "g":  # fields only: their order is that of their texts
@@ -99,7 +99,7 @@ def in_order(elements: list[str]) -> list[str]:
 
 
 def shown(element: str) -> str:
-    """An element as messages show it: `.spec`, `[name="web"]`."""
+    """An element as it is printed in messages: `.spec`, `[name="web"]`."""
     match element[:2]:
         case "f:":
             return f".{element[2:]}"
@@ -164,7 +164,7 @@ def _order(element: str) -> tuple[Any, ...]:
 
 
 def _value_order(value: object) -> tuple[Any, ...]:
-    """Numbers before texts before flags, each among themselves as one would expect."""
+    """Sort key of values: numbers, then texts, then booleans."""
     match value:
         case bool():
             return (2, value)

@@ -1,14 +1,14 @@
-"""Shapes: how finely the fields of a kind are owned, from the schema of built-in and custom kinds.
+"""Ownership schemas: how finely the fields of a kind are owned, from the schema of built-in and custom kinds.
 
-1. A grain says what a value may be: a scalar, a list, a map. Only a value of unknown type may be several of these; then
-   the value decides.
-2. Grains refer to each other in cycles (a JSON schema contains JSON schemas). They are created empty, then filled, and
+1. A schema says what a value may be: a scalar, a list, a map. Only a value of unknown type may be several of these;
+   then the value decides.
+2. Schemas refer to each other in cycles (a JSON schema contains JSON schemas). They are created empty, then filled, and
    immutable afterwards.
 3. An atomic value is owned as a whole, whatever it contains.
 
 Built-in kinds: from a struct of `mooring.api.schema` to its `KindSchema`.
 
-1. A struct has one grain, or two if a field holds it atomically although the struct is granular, or the other way
+1. A struct has one schema, or two if a field holds it atomically although the struct is granular, or the other way
    round. Both share their fields.
 2. The empty object has the fields that Go always writes: structs, and everything without omitempty. It decides what a
    creator owns: `spec` exists before the creator, `metadata.labels` does not.
@@ -31,8 +31,18 @@ from typing import Any
 
 from mooring.api.caches import BoundedCache
 from mooring.api.document import Document
-from mooring.api.schema.model import Basic, Field, ListKind, ListOf, MapOf, Scalar, Struct, Type
-from mooring.api.schema.tables import CircularTable, struct_named
+from mooring.api.schema.types import (
+    Basic,
+    CircularTable,
+    Field,
+    ListKind,
+    ListOf,
+    MapOf,
+    Scalar,
+    Struct,
+    Type,
+    struct_named,
+)
 
 PLANS_CACHED_MAX = 1024
 """For each struct."""
@@ -62,7 +72,7 @@ class ListSchema:
     sorted_keys: tuple[str, ...] = field(init=False)
     only_key: str | None = field(init=False)
     elements: BoundedCache[str, str] = field(init=False)
-    """By the value of the only key, if it is a text: `typed`'s notes."""
+    """Path elements by the value of the only key, if it is a text. A cache of `typed`."""
 
     def __post_init__(self) -> None:
         self.sorted_keys = tuple(sorted(self.keys))
@@ -78,22 +88,22 @@ class MapSchema:
     fields: dict[str, ValueSchema] = field(default_factory=dict)
     """By name."""
     item: ValueSchema | None = None
-    """Of entries without a name of their own; None if there may be none."""
+    """The schema of entries without a name of their own; None if there can be none."""
     defaults: dict[str, object] = field(default_factory=dict)
-    """What an absent field means where it is the key of a list item."""
+    """The values of absent fields that are keys of list items."""
     plans: BoundedCache[tuple[str, ...], Any] = field(default_factory=lambda: BoundedCache(PLANS_CACHED_MAX))
-    """How `typed` walks through a struct with just these fields; its own notes."""
+    """The steps of `typed` through a struct with exactly these fields. A cache of `typed`."""
 
 
 @dataclass(slots=True, eq=False)
 class ValueSchema:
-    """What a value may be, and who can own which part of it."""
+    """The possible forms of a value, and which parts of it can have an owner."""
 
     scalar: ScalarKind | None = None
     list: ListSchema | None = None
     map: MapSchema | None = None
     is_leaf: bool = field(init=False, default=False)
-    """Whether it is always owned as a whole."""
+    """Whether the value always has one owner as a whole."""
 
     def __post_init__(self) -> None:
         list_is_whole = self.list is None or self.list.kind is ListKind.ATOMIC
@@ -129,11 +139,11 @@ DEDUCED = _deduced()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KindSchema:
-    """How the objects of one kind are owned, in one version."""
+    """The ownership schema of one kind in one version."""
 
     root: ValueSchema
     empty: Document
-    """What a new object is compared with: the fields that Go always writes."""
+    """An empty object, with the fields that Go always writes. New objects are compared with it."""
     may_change: bool = False
     """Whether the kind's schema can change while objects exist: custom kinds."""
     other_versions: Mapping[str, ValueSchema] = field(default_factory=dict)
@@ -142,7 +152,7 @@ class KindSchema:
     ownerships: BoundedCache[tuple[object, ...], dict[str, Any]] = field(
         default_factory=lambda: BoundedCache(OWNERSHIPS_CACHED_MAX)
     )
-    """What the creator of an object owns, by its outline: notes of `creation`."""
+    """The fields that the creator of an object owns, by the outline of the object. A cache of `update`."""
     is_blank_when_empty: bool = field(init=False)
     """Whether `empty` has only empty values, apart from `kind` and `apiVersion`."""
 
@@ -194,7 +204,7 @@ _ZEROS: dict[Basic, object] = {
     Basic.QUANTITY: "0",
     Basic.INT_OR_STRING: 0,
 }
-"""What Go writes for an unset value; null for types that are not here."""
+"""The values that Go writes for unset fields; null for types that are not here."""
 
 _GO_STRUCTS = frozenset(
     {
@@ -208,14 +218,14 @@ _GO_STRUCTS = frozenset(
         Basic.ANY,
     }
 )
-"""Single values to us, structs to Go, which omitempty does not leave out."""
+"""Scalars in JSON that are structs in Go: `omitempty` does not omit them."""
 
 _schemas: CircularTable[tuple[Struct, bool], ValueSchema] = CircularTable()
 
 
 @cache
 def kind_schema_of_struct(struct: Struct, api_version: str = "", kind: str = "") -> KindSchema:
-    """The shape of a kind."""
+    """The ownership schema of a kind."""
     empty = _empty(struct)
     if api_version:
         empty |= {"apiVersion": api_version, "kind": kind or struct.name}
@@ -223,7 +233,7 @@ def kind_schema_of_struct(struct: Struct, api_version: str = "", kind: str = "")
 
 
 def schema_of_struct(struct: Struct, is_atomic: bool | None = None) -> ValueSchema:
-    """The grain of a struct, as it is held by a field that says (or does not say) whether it is atomic."""
+    """The schema of a struct in a field that may say whether it is atomic."""
     whole = struct.is_atomic if is_atomic is None else is_atomic
     found = _schemas.get((struct, whole))
     return found if found is not None else _made_schema(struct, whole)
@@ -245,36 +255,43 @@ def _made_schema(struct: Struct, whole: bool) -> ValueSchema:
 def _fill(struct: Struct, fields: dict[str, ValueSchema], defaults: dict[str, object]) -> None:
     if struct.is_object:
         fields |= {"apiVersion": TEXT, "kind": TEXT}
-    for name, known in struct.fields.items():
-        fields[name] = _schema_of_field(known)
-        default = known.default if known.default is not None else _zero_key(known)
+    for name, go_field in struct.fields.items():
+        fields[name] = _schema_of_field(go_field)
+        default = go_field.default if go_field.default is not None else _zero_key(go_field)
         if default is not None:
             defaults[name] = default
 
 
-def _zero_key(known: Field) -> object:
+def _zero_key(struct_field: Field) -> object:
     """A value that Go writes for an absent key counts as given: OpenAPI has the zero as the default of such a field."""
-    if known.omits_empty or known.omits_zero or known.is_pointer or not isinstance(known.type, Scalar):
+    if (
+        struct_field.omits_empty
+        or struct_field.omits_zero
+        or struct_field.is_pointer
+        or not isinstance(struct_field.type, Scalar)
+    ):
         return None
-    return None if known.type.basic in _GO_STRUCTS else _ZEROS.get(known.type.basic)
+    return None if struct_field.type.basic in _GO_STRUCTS else _ZEROS.get(struct_field.type.basic)
 
 
-def _schema_of_field(known: Field) -> ValueSchema:
-    match known.type:
+def _schema_of_field(struct_field: Field) -> ValueSchema:
+    match struct_field.type:
         case ListOf(item):
             return ValueSchema(
-                list=ListSchema(known.list_kind or ListKind.ATOMIC, _schema_of_type(item), known.list_keys)
+                list=ListSchema(
+                    struct_field.list_kind or ListKind.ATOMIC, _schema_of_type(item), struct_field.list_keys
+                )
             )
         case MapOf(value):
-            return ValueSchema(map=MapSchema(bool(known.is_atomic), item=_schema_of_type(value)))
+            return ValueSchema(map=MapSchema(bool(struct_field.is_atomic), item=_schema_of_type(value)))
         case Struct() as struct:
-            return schema_of_struct(struct, known.is_atomic)
+            return schema_of_struct(struct, struct_field.is_atomic)
         case scalar:
             return _SCALARS[scalar.basic]
 
 
-def _schema_of_type(held: Type) -> ValueSchema:
-    match held:
+def _schema_of_type(type_: Type) -> ValueSchema:
+    match type_:
         case ListOf(item):
             return ValueSchema(list=ListSchema(ListKind.ATOMIC, _schema_of_type(item)))
         case MapOf(value):
@@ -287,20 +304,20 @@ def _schema_of_type(held: Type) -> ValueSchema:
 
 def _empty(struct: Struct) -> Document:
     empty: Document = {}
-    for name, known in struct.fields.items():
-        if known.omits_zero or (known.omits_empty and (known.is_pointer or not _is_go_struct(known.type))):
+    for name, go_field in struct.fields.items():
+        if go_field.omits_zero or (go_field.omits_empty and (go_field.is_pointer or not _is_go_struct(go_field.type))):
             continue
-        if known.is_pointer:
+        if go_field.is_pointer:
             empty[name] = None
-        elif isinstance(known.type, Struct):
-            empty[name] = _empty(known.type)
+        elif isinstance(go_field.type, Struct):
+            empty[name] = _empty(go_field.type)
         else:
-            empty[name] = _ZEROS.get(known.type.basic) if isinstance(known.type, Scalar) else None
+            empty[name] = _ZEROS.get(go_field.type.basic) if isinstance(go_field.type, Scalar) else None
     return empty
 
 
-def _is_go_struct(held: Type) -> bool:
-    return isinstance(held, Struct) or (isinstance(held, Scalar) and held.basic in _GO_STRUCTS)
+def _is_go_struct(type_: Type) -> bool:
+    return isinstance(type_, Struct) or (isinstance(type_, Scalar) and type_.basic in _GO_STRUCTS)
 
 
 # --- custom kinds ---------------------------------------------------------------------------------------------
@@ -312,7 +329,7 @@ Schema = Mapping[str, Any]
 def custom_kind_schemas(
     kind: str, schemas: Mapping[str, Schema | None], *, preserves_unknown: bool = False
 ) -> dict[str, KindSchema]:
-    """The shapes of a custom kind in all its versions, from their schemas by apiVersion. They share their grains.
+    """The ownership schemas of a custom kind in all its versions, from their OpenAPI schemas. They share nodes.
 
     `preserves_unknown` is `spec.preserveUnknownFields` of the definition.
     """
@@ -355,16 +372,16 @@ def _map_schema(schema: Schema, preserves_unknown: bool) -> MapSchema:
     properties: Mapping[str, Schema] = schema.get("properties") or {}
     value_schema = MapSchema(
         is_atomic=schema.get("x-kubernetes-map-type") == "atomic",
-        fields={name: _value_schema(held, preserves_unknown) for name, held in properties.items()},
-        defaults={name: held["default"] for name, held in properties.items() if held.get("default") is not None},
+        fields={name: _value_schema(nested, preserves_unknown) for name, nested in properties.items()},
+        defaults={name: nested["default"] for name, nested in properties.items() if nested.get("default") is not None},
     )
     match schema.get("additionalProperties"):
         case None:
             value_schema.item = DEDUCED if preserves_unknown or not properties else None
         case bool(is_allowed):
             value_schema.item = DEDUCED if is_allowed else None
-        case held:
-            value_schema.item = _value_schema(held, preserves_unknown)
+        case nested:
+            value_schema.item = _value_schema(nested, preserves_unknown)
     if schema.get("x-kubernetes-embedded-resource"):
         metadata = schema_of_struct(struct_named("meta", "ObjectMeta"))
         value_schema.fields = {"apiVersion": TEXT, "kind": TEXT, "metadata": metadata} | value_schema.fields
@@ -372,8 +389,8 @@ def _map_schema(schema: Schema, preserves_unknown: bool) -> MapSchema:
 
 
 def _list_schema(schema: Schema, preserves_unknown: bool) -> ListSchema:
-    held = schema.get("items")
-    item = WHOLE if held is None else _value_schema(held, preserves_unknown)
+    nested = schema.get("items")
+    item = WHOLE if nested is None else _value_schema(nested, preserves_unknown)
     kind = ListKind(schema.get("x-kubernetes-list-type") or ListKind.ATOMIC.value)
     keys = tuple(schema.get("x-kubernetes-list-map-keys") or ()) if kind is ListKind.MAP else ()
     return ListSchema(kind, item, keys)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mooring.api.document import Document
+from mooring.api.field_errors import go_json
 from mooring.apiserver.apply.field_set import (
     FIELD,
     LEAF,
@@ -28,7 +29,6 @@ from mooring.apiserver.apply.field_set import (
     set_of,
     union,
 )
-from mooring.apiserver.validation.fields import go_json
 
 
 def read_fields(fields: object) -> FieldSet:
@@ -98,20 +98,20 @@ class ManagerId(NamedTuple):
 
     @property
     def sort_text(self) -> str:
-        """How kube-apiserver writes it, where it orders managers."""
+        """The text by which kube-apiserver sorts managers."""
         parts = {"manager": self.name, "operation": self.operation, "apiVersion": self.api_version}
         return go_json({name: part for name, part in (parts | {"subresource": self.subresource}).items() if part})
 
 
 @dataclass(slots=True)
 class Entry:
-    """What a manager owns."""
+    """One entry of managedFields: a manager and the fields that it owns."""
 
     api_version: str
     fields: FieldSet
     time: str | None
     source: Document | None = None
-    """The entry as it was read, as long as it has not changed."""
+    """The entry as it was read, if it has not changed."""
 
     def keep_only(self, fields: FieldSet) -> None:
         if fields is not self.fields:

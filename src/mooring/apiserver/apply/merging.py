@@ -1,6 +1,6 @@
 """Merge an applied document into a live one, remove fields, and prune fields that are no longer applied.
 
-Input: documents, their grain, and the managers. Output: new documents, which share parts with the given ones.
+Input: documents, their schema, and the managers. Output: new documents, which share parts with the given ones.
 
 1. Merging removes nothing: null for a map or for a list with keys keeps the live value.
 2. Items that both lists have are in the applied order; the others keep their place among their neighbours. An applied
@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.api.document import Document
-from mooring.api.schema.model import ListKind
+from mooring.api.schema.types import ListKind
 from mooring.apiserver.apply.field_set import FIELD, KEY, SELF, FieldSet, difference, ends_here, intersection, union
 from mooring.apiserver.apply.kind_schema import KindSchema, ListSchema, MapSchema, ValueSchema
 from mooring.apiserver.apply.managers import Entry, Managers
@@ -30,7 +30,7 @@ def merged(value_schema: ValueSchema, live: Document, applied: Document) -> Docu
 
 
 def _merged(value_schema: ValueSchema, live: Any, applied: Any) -> Any:
-    """Two values merged, both of them there."""
+    """Merge two values, neither of which is absent."""
     live_is_map, applied_is_map = live.__class__ is dict, applied.__class__ is dict
     if value_schema.map is not None and not value_schema.map.is_atomic and live_is_map and live:
         if applied_is_map:
@@ -125,7 +125,7 @@ def with_named_fields(value_schema: ValueSchema | None, fields: FieldSet) -> Fie
 
 
 def _step(value_schema: ValueSchema | None, element: str) -> tuple[ValueSchema | None, bool]:
-    """What an element leads to, and whether it is the field of a struct."""
+    """The schema below a path element, and whether the element is the field of a struct."""
     if value_schema is not None and value_schema.map is not None and element.startswith(FIELD):
         name = element[len(FIELD) :]
         inner = value_schema.map.fields.get(name)
@@ -144,14 +144,14 @@ def _removed(value_schema: ValueSchema, value: Any, fields: FieldSet) -> Any:
     return value if value_schema.scalar is not None else None
 
 
-def _without_entries(known: MapSchema, value: Document, fields: FieldSet) -> Document | None:
+def _without_entries(schema: MapSchema, value: Document, fields: FieldSet) -> Document | None:
     result: Document = {}
     for name, held in value.items():
         below = fields.get(FIELD + name)
         if below is None:
             result[name] = held
         elif not ends_here(below):
-            value_schema = known.fields.get(name, known.item)
+            value_schema = schema.fields.get(name, schema.item)
             result[name] = held if value_schema is None else _removed(value_schema, held, below)
     return result or None
 
@@ -194,7 +194,7 @@ def pruned(
 def _with_owned(
     kind_schema: KindSchema, api_version: str, merged: Document, result: Document, managers: Managers, first: str
 ) -> Document:
-    """The rest, and the fields that a manager owns."""
+    """The rest, with the fields that another manager owns."""
     owned: dict[str, FieldSet] = {}
     for entry in managers.values():
         owned[entry.api_version] = union(owned.get(entry.api_version, {}), entry.fields)
@@ -208,7 +208,7 @@ def _with_owned(
 
 
 def _with_foreign(value_schema: ValueSchema, merged: Document, result: Document, last: FieldSet) -> Document:
-    """What is left, and what the applier never had."""
+    """The rest, with the fields that the applier has never owned."""
     gone = difference(_named(value_schema, merged), _named(value_schema, result))
     return removed(value_schema, merged, intersection(gone, with_named_fields(value_schema, last)))
 

@@ -1,6 +1,6 @@
 """Server-side apply.
 
-Input: the live object, and the applied document as the client sent it. Output: the wanted object with its
+Input: the live object, and the applied document as the client sent it. Output: the object to store, with its
 managedFields; or a `StatusError`.
 
 1. The applied document is merged in. Fields that the applier applied before and does not apply now are removed,
@@ -15,7 +15,7 @@ managedFields; or a `StatusError`.
 
 Errors of an applied document, before it is merged.
 
-Input: a document as the client sent it, and its grain. Output: messages, each with a path.
+Input: a document as the client sent it, and its schema. Output: messages, each with a path.
 
 1. Unlike in updates, two items of a list with the same keys are an error.
 2. Checking of a list stops at its first item without keys, of a map at its first unknown field.
@@ -28,9 +28,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mooring.api.document import Document
-from mooring.api.field_errors import quoted
-from mooring.api.patching.errors import go_text
-from mooring.api.schema.model import ListKind
+from mooring.api.field_errors import go_json, quoted
+from mooring.api.patching.json_patch import go_text
+from mooring.api.schema.types import ListKind
 from mooring.apiserver.apply.field_set import (
     FIELD,
     INDEX,
@@ -67,7 +67,6 @@ from mooring.apiserver.apply.update import (
     unmanaged,
 )
 from mooring.apiserver.call import Call
-from mooring.apiserver.validation.fields import go_json
 from mooring.client.errors import BadRequestError, ConflictError, ServerError, StatusCause
 
 
@@ -181,7 +180,7 @@ def apply_as(
     ignored: Ignored,
     is_forced: bool,
 ) -> Document:
-    """The same for a kind that is not that of the call: a Scale."""
+    """As `apply_patch`, for a kind that is not that of the call: a Scale."""
     check_type(applied, api_version, kind)
     before = unmanaged(live)
     managers = stored_managers(live)
@@ -195,10 +194,10 @@ def apply_as(
         except SchemaMismatchError as error:
             raise ServerError(str(error), reason="") from None
     applier = _Applier(kind_schema, manager_id(manager, APPLY, api_version, subresource), api_version, now, ignored)
-    wanted = applier.apply(before, applied, managers, is_forced)
+    patched = applier.apply(before, applied, managers, is_forced)
     if manager == KUBECTL:
-        update_last_applied_annotation(wanted, applied)
-    return wanted
+        update_last_applied_annotation(patched, applied)
+    return patched
 
 
 def check_type(applied: Document, api_version: str, kind: str) -> None:
@@ -217,7 +216,7 @@ def shown_type(api_version: str, kind: str) -> str:
 
 
 def unreadable(applied: Document, api_version: str, kind: str, problem: str) -> ServerError:
-    """The error of an applied document that fits its shape but cannot be decoded into its type."""
+    """The error of an applied document that matches its schema but cannot be decoded into its type."""
     type_text = shown_type(api_version, kind)
     return ServerError(
         f"failed to convert new object ({_shown_object(applied)}) to proper version: "
@@ -239,19 +238,19 @@ class _Applier:
         last = managers.get(self._key)
         fields = without_ignored(claimed_fields(self._shape.root, applied), self._ignored)
         managers[self._key] = Entry(self._api_version, fields, last.time if last is not None else None)
-        wanted = applied if live is None else self._wanted(live, applied, managers, last)
-        changes = VersionedChanges(self._shape, self._api_version, live or self._shape.empty, wanted, self._ignored)
+        patched = applied if live is None else self._merged(live, applied, managers, last)
+        changes = VersionedChanges(self._shape, self._api_version, live or self._shape.empty, patched, self._ignored)
         if not is_forced:
             self._raise_conflicts(live, managers, changes)
         take_from_other_managers(managers, changes, self._key)
-        if live is None or live != wanted or (self._shape.may_change and not is_same(live, wanted)):
+        if live is None or live != patched or (self._shape.may_change and not is_same(live, patched)):
             if self._key in managers:
                 managers[self._key].time = self._now
         else:
-            wanted = live
-        return self._stamped(wanted, managers)
+            patched = live
+        return self._stamped(patched, managers)
 
-    def _wanted(self, live: Document, applied: Document, managers: Managers, last: Entry | None) -> Document:
+    def _merged(self, live: Document, applied: Document, managers: Managers, last: Entry | None) -> Document:
         try:
             together = merged(self._shape.root, live, applied)
         except SchemaMismatchError as error:
@@ -267,17 +266,17 @@ class _Applier:
         if found:
             raise conflict_error(found)
 
-    def _stamped(self, wanted: Document, managers: Managers) -> Document:
+    def _stamped(self, document: Document, managers: Managers) -> Document:
         mine = managers.get(self._key)
         if mine is not None:
             mine.fields = manageable(mine.fields)
             if not mine.fields:
                 del managers[self._key]
-        metadata = dict(wanted.get("metadata") or {})
+        metadata = dict(document.get("metadata") or {})
         metadata.pop("managedFields", None)
         if managers:
             metadata["managedFields"] = written(managers)
-        return {**wanted, "metadata": metadata}
+        return {**document, "metadata": metadata}
 
 
 def _without(found: dict[ManagerId, FieldSet], allowed: FieldSet) -> dict[ManagerId, FieldSet]:
@@ -312,7 +311,7 @@ def _text(value: object) -> str:
 
 
 class TypeMismatch(NamedTuple):
-    """One thing that is wrong."""
+    """A field of an applied document with a wrong type."""
 
     path: str
     text: str
@@ -325,7 +324,7 @@ NONE: Sequence[TypeMismatch] = ()
 
 
 def type_mismatches(value_schema: ValueSchema, value: Any) -> Sequence[TypeMismatch]:
-    """Everything that is wrong with a value."""
+    """All fields of a value with a wrong type."""
     sort = value.__class__
     if sort is dict and value_schema.map is not None:
         return _mismatches_in_map(value_schema.map, value)
@@ -335,7 +334,7 @@ def type_mismatches(value_schema: ValueSchema, value: Any) -> Sequence[TypeMisma
 
 
 def type_mismatches_text(found: Sequence[TypeMismatch]) -> str:
-    """All of them in one text."""
+    """The message about all fields with a wrong type."""
     return str(found[0]) if len(found) == 1 else "\n".join(["errors:", *(f"  {mismatch}" for mismatch in found)])
 
 

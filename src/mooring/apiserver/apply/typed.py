@@ -1,6 +1,6 @@
 """From documents to field sets: all fields, applied fields, changed fields.
 
-Input: grains, and values that fit them. Output: field sets.
+Input: schemas, and values that match them. Output: field sets.
 
 1. `all_fields` is what the creator of a value owns: every level of it.
 2. `claimed_fields` is what the applier of a value owns: leaves, items and entries. Named fields on the way (`spec`,
@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from mooring.api.document import Document
-from mooring.api.schema.model import ListKind
+from mooring.api.schema.types import ListKind
 from mooring.apiserver.apply.field_set import (
     FIELD,
     LEAF,
@@ -29,15 +29,15 @@ from mooring.apiserver.apply.field_set import (
 from mooring.apiserver.apply.kind_schema import ListSchema, MapSchema, ValueSchema
 
 Part = FieldSet | None
-"""A branch of a field set; None if there is nothing in it."""
+"""A branch of a field set; None if it is empty."""
 
 
 class SchemaMismatchError(Exception):
-    """A value does not fit its grain."""
+    """A value does not match its schema."""
 
 
 class Comparison(NamedTuple):
-    """What became of one document in another. No path is in two of these."""
+    """The paths that differ between two documents. No path is in two of the sets."""
 
     added: FieldSet
     modified: FieldSet
@@ -66,33 +66,33 @@ def all_fields(value_schema: ValueSchema, value: Any) -> FieldSet:
         if plan.__class__ is dict:
             return plan
         branch: FieldSet = {SELF: LEAF}
-        for element, name, held in plan:
-            branch[element] = LEAF if held is None else all_fields(held, value[name])
+        for element, name, nested in plan:
+            branch[element] = LEAF if nested is None else all_fields(nested, value[name])
         return branch
     if isinstance(value, list):
         items = value_schema.list
         if not value or items is None or items.kind is ListKind.ATOMIC:
             return LEAF
-        held = items.item
+        nested = items.item
         branch = {SELF: LEAF}
         for element, item in by_element(items, value).items():
-            branch[element] = LEAF if held.is_leaf or item.__class__ is DuplicateItems else all_fields(held, item)
+            branch[element] = LEAF if nested.is_leaf or item.__class__ is DuplicateItems else all_fields(nested, item)
         return ordered(branch) if len(branch) > 2 else branch
     return LEAF
 
 
 def _plan(fields: MapSchema, value: Document) -> Any:
-    """The steps through a map with just these entries; or the outcome, if every entry is owned as a whole.
+    """The steps through a map with exactly these entries; or the result, if every entry has one owner as a whole.
 
     The objects of a cluster have few combinations of fields, so that the plans of structs are cached.
     """
     known, item = fields.fields, fields.item
     steps: list[tuple[str, str, ValueSchema | None]] = []
     for name in sorted(value):
-        held = known.get(name, item)
-        steps.append((FIELD + name, name, None if held is None or held.is_leaf else held))
+        nested = known.get(name, item)
+        steps.append((FIELD + name, name, None if nested is None or nested.is_leaf else nested))
     plan: object = steps
-    if all(held is None for _, _, held in steps):
+    if all(nested is None for _, _, nested in steps):
         plan = {SELF: LEAF, **{element: LEAF for element, _, _ in steps}}
     return plan if item is not None else fields.plans.put(tuple(value), plan)
 
@@ -121,11 +121,11 @@ def _claimed(value_schema: ValueSchema, value: Any) -> Part:
 def _claimed_entries(fields: MapSchema, value: Document) -> Part:
     branch: FieldSet = {}
     for name in sorted(value):
-        held, value_schema = value[name], fields.fields.get(name)
+        field_value, value_schema = value[name], fields.fields.get(name)
         is_entry = value_schema is None
         value_schema = value_schema or fields.item
-        below = _claimed(value_schema, held) if value_schema is not None else LEAF
-        if is_entry or held is None or held == {}:
+        below = _claimed(value_schema, field_value) if value_schema is not None else LEAF
+        if is_entry or field_value is None or field_value == {}:
             below = _joined_self(below)
         if below is not None:
             branch[FIELD + name] = below
@@ -156,7 +156,7 @@ def compare(value_schema: ValueSchema, old: Document, new: Document, *, is_stric
 
 
 def _compare(value_schema: ValueSchema, old: Any, new: Any, is_strict: bool) -> _Differences:
-    """What changed between two values that are not equal, both of them there."""
+    """The changed paths of two values that differ, neither of which is absent."""
     if value_schema.is_leaf:
         return _CHANGED
     old_is_map, new_is_map = isinstance(old, dict), isinstance(new, dict)
@@ -179,21 +179,21 @@ def _compare_maps(fields: MapSchema, old: Document, new: Document, is_strict: bo
     modified: FieldSet = {}
     removed: FieldSet = {}
     for name, value in new.items():
-        held = known.get(name, item)
+        nested = known.get(name, item)
         if name not in old:
-            added[FIELD + name] = LEAF if held is None or held.is_leaf else all_fields(held, value)
+            added[FIELD + name] = LEAF if nested is None or nested.is_leaf else all_fields(nested, value)
             continue
         before = old[name]
         if value is before or (value == before and (not is_strict or is_same(before, value))):
             continue
-        if held is None or held.is_leaf:
+        if nested is None or nested.is_leaf:
             modified[FIELD + name] = LEAF
         else:
-            _attach(FIELD + name, _compare(held, before, value, is_strict), added, modified, removed)
+            _attach(FIELD + name, _compare(nested, before, value, is_strict), added, modified, removed)
     for name, value in old.items():
         if name not in new:
-            held = known.get(name, item)
-            removed[FIELD + name] = LEAF if held is None or held.is_leaf else all_fields(held, value)
+            nested = known.get(name, item)
+            removed[FIELD + name] = LEAF if nested is None or nested.is_leaf else all_fields(nested, value)
     return _parts(added, modified, removed)
 
 

@@ -6,7 +6,7 @@ Input: the stored object, the wanted object, and the call. Output: `metadata.man
 2. managedFields of the client count, unless they are invalid or the write is to a subresource. An empty list, or one
    empty entry, clears them.
 3. An object without managers stays without: only create and apply add the first one.
-4. No errors: an object that does not fit its shape loses its managers and is rejected later, by validation.
+4. No errors: an object that does not match its schema loses its managers and is rejected later, by validation.
 5. A creator owns all fields. Which fields exist depends on the names in an object, not on their values, so that the
    field set is cached by this outline. Custom kinds, objects with managers and very large objects are not cached.
 6. The Scale of an object shows the managers of its replicas only, in the version of Scale. An updater that writes the
@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from mooring.api.caches import BoundedCache
 from mooring.api.document import Document
-from mooring.api.schema.model import ListKind
+from mooring.api.schema.types import ListKind
 from mooring.apiserver.apply.field_set import (
     FIELD,
     LEAF,
@@ -71,14 +71,14 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 class CachedOwnership(NamedTuple):
-    """Where a field set is remembered."""
+    """A cache entry for a field set."""
 
     memory: BoundedCache[tuple[object, ...], FieldSet]
     question: tuple[object, ...]
 
 
 def cached_ownership_of(kind_schema: KindSchema, new: Document, ignored: Ignored) -> CachedOwnership | None:
-    """Where to look for what the creator of an object owns."""
+    """The cache entry for the fields that the creator of an object owns."""
     if kind_schema.may_change or not kind_schema.is_blank_when_empty or "managedFields" in new["metadata"]:
         return None
     outline: list[object] = [tuple(ignored)]
@@ -148,7 +148,7 @@ def update_managed_fields(
 def write_managed_fields(
     kind_schema: KindSchema, live: Document | None, new: Document, writer: ManagerId, now: str, ignored: Ignored
 ) -> None:
-    """The same for a manager with another version than the call's: the writer of a Scale."""
+    """As `update_managed_fields`, for a manager with another version than the call's: the writer of a Scale."""
     metadata = new["metadata"]
     given = metadata.pop("managedFields", None)
     if given is not None and (writer.subresource or _is_stored(live, given)):
@@ -195,7 +195,7 @@ def unmanaged(document: Document | None) -> Document | None:
 
 
 def keep_unchanged_times(new: Document, old: Document) -> None:
-    """Take back new times if nothing else is new, so that an object is not written for the sake of a time."""
+    """Restore the old times if nothing else changed, so that an object is not written because of a time."""
     entries, before = new["metadata"].get("managedFields"), old["metadata"].get("managedFields")
     if not entries or not before or entries is before or len(entries) != len(before) or entries == before:
         return
@@ -205,16 +205,16 @@ def keep_unchanged_times(new: Document, old: Document) -> None:
         new["metadata"]["managedFields"] = before
 
 
-def _is_stored(live: Document | None, given: list[Any]) -> bool:
+def _is_stored(live: Document | None, managed_fields: list[Any]) -> bool:
     """Whether a client sends managedFields back unchanged, as most do."""
-    return live is not None and bool(given) and bool(live["metadata"].get("managedFields") == given)
+    return live is not None and bool(managed_fields) and bool(live["metadata"].get("managedFields") == managed_fields)
 
 
-def _given_or_stored(given: list[Any], live: Document | None) -> Managers:
-    if not given or given == [{}]:
+def _given_or_stored(managed_fields: list[Any], live: Document | None) -> Managers:
+    if not managed_fields or managed_fields == [{}]:
         return {}
     try:
-        return given_managers(given) or stored_managers(live)
+        return given_managers(managed_fields) or stored_managers(live)
     except EntryError:
         return stored_managers(live)
 
@@ -271,7 +271,7 @@ def _managers(entries: list[Any]) -> Managers:
 
 @dataclass(frozen=True, slots=True)
 class OwnershipChange:
-    """What changed between two states of an object, as far as the way of writing can change it."""
+    """The differences between two states of an object that affect ownership."""
 
     written: FieldSet
     """Added or modified."""
@@ -279,7 +279,7 @@ class OwnershipChange:
 
 
 class VersionedChanges:
-    """What changed, in each version that an entry may be in."""
+    """The differences in each version that an entry may have."""
 
     def __init__(
         self, kind_schema: KindSchema, api_version: str, old: Document, new: Document, ignored: Ignored
@@ -310,7 +310,7 @@ class VersionedChanges:
 
 
 def conflicts(managers: Managers, changes: VersionedChanges, writer: ManagerId) -> dict[ManagerId, FieldSet]:
-    """The fields that a writer changes although others own them."""
+    """The fields that a writer changes and other managers own."""
     found: dict[ManagerId, FieldSet] = {}
     for key, entry in managers.items():
         change = changes.at(entry.api_version)

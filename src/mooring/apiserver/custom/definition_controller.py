@@ -21,7 +21,6 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
-from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.naming import (
     approval_status,
@@ -36,14 +35,15 @@ from mooring.apiserver.custom.naming import (
 from mooring.apiserver.custom.schema import any_schema
 from mooring.apiserver.registry.context import RegistryContext
 from mooring.apiserver.registry.delete import CLEANUP_FINALIZER, DeleteOptions, delete
+from mooring.apiserver.registry.object_storage import ServerStatusWriter
 from mooring.apiserver.registry.reading import ObjectReader
-from mooring.apiserver.registry.server_status import ServerStatusWriter
 from mooring.apiserver.resources import Resource, ResourceTable
 from mooring.apiserver.storage.stored_form import decoded
 from mooring.apiserver.worker import WORKER_BYTES_MIN, WorkerThread
 from mooring.client.errors import NotFoundError
 from mooring.client.interface import EVERYTHING
 from mooring.kit.clock import Clock, format_rfc3339
+from mooring.serving.users import User
 from mooring.store.interface import WriteConflict
 
 REMAINING_CHECK_S = 5.0
@@ -94,7 +94,7 @@ class DefinitionController:
     # --------------------------------------------------------------------------------------------------- acting
 
     async def run(self) -> None:
-        """Look at what is due, for ever."""
+        """Sync the due definitions until cancelled."""
         while True:
             await self._has_changes.wait()
             self._has_changes.clear()
@@ -148,7 +148,7 @@ class DefinitionController:
                 await self._write_progress(definition)
                 self._enqueue_later(name)
                 return
-        finalizers = [each for each in definition["metadata"]["finalizers"] if each != CLEANUP_FINALIZER]
+        finalizers = [finalizer for finalizer in definition["metadata"]["finalizers"] if finalizer != CLEANUP_FINALIZER]
         object_storage, revision = self._context.object_storage, int(definition["metadata"]["resourceVersion"])
         if not finalizers:
             await object_storage.delete(CUSTOM_RESOURCE_DEFINITION, "", name, if_revision=revision)

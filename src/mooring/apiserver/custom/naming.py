@@ -37,14 +37,14 @@ def condition(type_name: str, *, is_met: bool, reason: str, message: str) -> Doc
     return {"type": type_name, "status": "True" if is_met else "False", "reason": reason, "message": message}
 
 
-def with_condition(status: Document, wanted: Document, now: str) -> Document:
+def with_condition(status: Document, new_condition: Document, now: str) -> Document:
     """A copy of the status with a condition, whose time changes only with its status."""
-    changed = {"type": wanted["type"], "status": wanted["status"], "lastTransitionTime": now}
-    changed |= {name: wanted[name] for name in ("reason", "message") if wanted.get(name)}
+    changed = {"type": new_condition["type"], "status": new_condition["status"], "lastTransitionTime": now}
+    changed |= {name: new_condition[name] for name in ("reason", "message") if new_condition.get(name)}
     conditions: list[Document] = list(status.get("conditions") or ())
     for index, have in enumerate(conditions):
-        if have["type"] == wanted["type"]:
-            if have["status"] == wanted["status"] and have.get("lastTransitionTime"):
+        if have["type"] == new_condition["type"]:
+            if have["status"] == new_condition["status"] and have.get("lastTransitionTime"):
                 changed["lastTransitionTime"] = have["lastTransitionTime"]
             conditions[index] = changed
             break
@@ -77,11 +77,11 @@ def names_in_use(definitions: Iterable[Document]) -> NamesInUse:
 
 def named_status(definition: Document, taken: NamesInUse, now: str) -> Document | None:
     """The status with the names decided; None if nothing is to be decided."""
-    status, wanted = definition["status"], definition["spec"]["names"]
+    status, requested = definition["status"], definition["spec"]["names"]
     accepted: Document = status.get("acceptedNames") or {}
-    if wanted == accepted:
+    if requested == accepted:
         return None
-    names, conflict = _decided(wanted, accepted, taken)
+    names, conflict = _decided(requested, accepted, taken)
     verdict = conflict or condition("NamesAccepted", is_met=True, reason="NoConflicts", message="no conflicts found")
     if names == accepted and _is_equivalent(verdict, condition_of(definition, "NamesAccepted")):
         return None
@@ -101,11 +101,11 @@ def established_status(definition: Document, now: str) -> Document | None:
     if not is_true(definition, "NamesAccepted") or is_true(definition, "Established"):
         return None
     text = "the initial names have been accepted"
-    wanted = condition("Established", is_met=True, reason="InitialNamesAccepted", message=text)
-    return with_condition(definition["status"], wanted, now)
+    established = condition("Established", is_met=True, reason="InitialNamesAccepted", message=text)
+    return with_condition(definition["status"], established, now)
 
 
-def _decided(wanted: Document, accepted: Document, taken: NamesInUse) -> tuple[Document, Document | None]:
+def _decided(requested: Document, accepted: Document, taken: NamesInUse) -> tuple[Document, Document | None]:
     names = dict(accepted)
     conflict: Document | None = None
 
@@ -114,26 +114,26 @@ def _decided(wanted: Document, accepted: Document, taken: NamesInUse) -> tuple[D
         conflict = condition("NamesAccepted", is_met=False, reason=reason, message=message)
 
     for name, used in (("plural", taken.resources), ("singular", taken.resources)):
-        error = _in_use(wanted.get(name, ""), accepted.get(name, ""), used)
+        error = _in_use(requested.get(name, ""), accepted.get(name, ""), used)
         if error:
             reject(f"{name.capitalize()}Conflict", error)
         else:
-            _set(names, name, wanted.get(name))
-    if wanted.get("shortNames") != accepted.get("shortNames"):
+            _set(names, name, requested.get(name))
+    if requested.get("shortNames") != accepted.get("shortNames"):
         own = accepted.get("shortNames") or ()
-        errors = [_in_use(name, "", taken.resources) for name in wanted.get("shortNames") or () if name not in own]
+        errors = [_in_use(name, "", taken.resources) for name in requested.get("shortNames") or () if name not in own]
         errors = list(dict.fromkeys(error for error in errors if error))
         if errors:
             reject("ShortNamesConflict", errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
         else:
-            _set(names, "shortNames", wanted.get("shortNames"))
+            _set(names, "shortNames", requested.get("shortNames"))
     for name, reason in (("kind", "KindConflict"), ("listKind", "ListKindConflict")):
-        error = _in_use(wanted.get(name, ""), accepted.get(name, ""), taken.kinds)
+        error = _in_use(requested.get(name, ""), accepted.get(name, ""), taken.kinds)
         if error:
             reject(reason, error)
         else:
-            _set(names, name, wanted.get(name))
-    _set(names, "categories", wanted.get("categories"))
+            _set(names, name, requested.get(name))
+    _set(names, "categories", requested.get("categories"))
     order = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
     return {name: names[name] for name in order if name in names}, conflict
 
@@ -147,8 +147,8 @@ def _set(names: Document, name: str, value: object) -> None:
         names.pop(name, None)
 
 
-def _in_use(wanted: str, accepted: str, used: set[str]) -> str:
-    return f"{quoted(wanted)} is already in use" if wanted != accepted and wanted in used else ""
+def _in_use(requested: str, accepted: str, used: set[str]) -> str:
+    return f"{quoted(requested)} is already in use" if requested != accepted and requested in used else ""
 
 
 def _is_equivalent(one: Document, other: Document | None) -> bool:
@@ -172,8 +172,8 @@ def approval_of(annotations: Document) -> tuple[str, str]:
     address = urlsplit(text)
     if address.scheme and address.netloc:
         return "Approved", f"approved in {text}"
-    wanted = f'with either a URL or a reason starting with "unapproved", {_RULES}'
-    return "Invalid", f'protected groups must have approval annotation "{APPROVED_ANNOTATION}" {wanted}'
+    requirement = f'with either a URL or a reason starting with "unapproved", {_RULES}'
+    return "Invalid", f'protected groups must have approval annotation "{APPROVED_ANNOTATION}" {requirement}'
 
 
 def approval_status(definition: Document, now: str) -> Document | None:
@@ -187,8 +187,8 @@ def approval_status(definition: Document, now: str) -> Document | None:
         "Approved": "ApprovedAnnotation",
         "Invalid": "InvalidAnnotation",
     }
-    wanted = condition(
+    approval = condition(
         "KubernetesAPIApprovalPolicyConformant", is_met=state == "Approved", reason=reasons[state], message=why
     )
-    have = condition_of(definition, wanted["type"])
-    return None if _is_equivalent(wanted, have) else with_condition(definition["status"], wanted, now)
+    have = condition_of(definition, approval["type"])
+    return None if _is_equivalent(approval, have) else with_condition(definition["status"], approval, now)

@@ -61,13 +61,13 @@ def _prune_fields(fields: Any, schema: Schema | None, path: str, unknown: list[s
     for name, value in fields.items():
         if is_resource and name in META_FIELDS:
             continue
-        held = schema.properties.get(name) if schema is not None else None
-        if held is None and (schema is None or not schema.has_additional):
+        nested = schema.properties.get(name) if schema is not None else None
+        if nested is None and (schema is None or not schema.has_additional):
             dropped.append(name)
         elif isinstance(value, dict | list):
             assert schema is not None
-            held = held or schema.additional
-            _prune(value, held, _below(path, name), unknown, held is not None and held.is_embedded)
+            nested = nested or schema.additional
+            _prune(value, nested, _below(path, name), unknown, nested is not None and nested.is_embedded)
     for name in dropped:
         del fields[name]
         # At the root these fields are known. If the schema lacks them, they are dropped without a warning.
@@ -83,11 +83,11 @@ def _keep(value: Any, schema: Schema, path: str, unknown: list[str], is_resource
                 continue
             if not isinstance(inner, dict | list):
                 continue
-            held = schema.properties.get(name)
-            if held is None and not schema.has_additional:
+            nested = schema.properties.get(name)
+            if nested is None and not schema.has_additional:
                 continue
-            held = held or schema.additional
-            _prune(inner, held, _below(path, name), unknown, held is not None and held.is_embedded)
+            nested = nested or schema.additional
+            _prune(inner, nested, _below(path, name), unknown, nested is not None and nested.is_embedded)
     elif isinstance(value, list) and schema.items is not None:
         for index, item in enumerate(value):
             _keep(item, schema.items, f"{path}[{index}]", unknown)
@@ -100,14 +100,14 @@ def prune_nulls(value: Any, schema: Schema | None) -> None:
     if isinstance(value, dict):
         dropped: list[str] = []
         for name, inner in value.items():
-            held = schema.properties.get(name) or schema.additional
-            if held is None:
+            nested = schema.properties.get(name) or schema.additional
+            if nested is None:
                 continue
             if inner is None:
-                if not held.is_nullable and held.default is None:
+                if not nested.is_nullable and nested.default is None:
                     dropped.append(name)
             elif isinstance(inner, dict | list):
-                prune_nulls(inner, held)
+                prune_nulls(inner, nested)
         for name in dropped:
             del value[name]
     elif isinstance(value, list):
@@ -155,9 +155,9 @@ def _fill(value: Any, schema: Schema, budget: _PruningBudget) -> None:
         return
     if isinstance(value, dict):
         for name in schema.defaulted:
-            held = schema.properties[name]
-            if name not in value or (value[name] is None and not held.is_nullable):
-                value[name] = budget.default_of(held)
+            nested = schema.properties[name]
+            if name not in value or (value[name] is None and not nested.is_nullable):
+                value[name] = budget.default_of(nested)
         for name, inner in value.items():
             property_schema = schema.properties.get(name)
             if property_schema is not None:
@@ -222,9 +222,9 @@ def _embedded_resources(
         if is_resource or schema.is_embedded:
             yield value, path
         for name, inner in value.items():
-            held = schema.properties.get(name)
-            if held is not None:
-                yield from _embedded_resources(inner, held, f"{path}.{name}" if path else name)
+            nested = schema.properties.get(name)
+            if nested is not None:
+                yield from _embedded_resources(inner, nested, f"{path}.{name}" if path else name)
             elif schema.has_additional:
                 yield from _embedded_resources(inner, schema.additional, f"{path}[{name}]")
     elif isinstance(value, list):

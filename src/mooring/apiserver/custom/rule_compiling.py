@@ -46,7 +46,7 @@ _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__sl
 
 @dataclass(slots=True, eq=False)
 class DeclaredType:
-    """A type, and what is in it."""
+    """A CEL type, and the types of its fields or items."""
 
     type: CelType
     size_max: int = 0
@@ -99,7 +99,7 @@ def with_object_meta(schema: Schema) -> Schema:
 
 
 def environment_of(declared: DeclaredType, *, is_old_optional: bool) -> Environment:
-    """What a rule on values of a type may name."""
+    """The names that a rule on values of a type may use."""
     fields: dict[str, dict[str, CelType]] = {}
     _collect_fields(declared, fields)
     old = types.optional_of(declared.type) if is_old_optional else declared.type
@@ -191,7 +191,7 @@ def _text_type(raw: dict[str, Any]) -> DeclaredType:
     choices = raw.get("enum")
     if raw.get("maxLength") is None and choices:
         return DeclaredType(
-            types.STRING, max((len(each.encode()) for each in choices if isinstance(each, str)), default=0)
+            types.STRING, max((len(choice.encode()) for choice in choices if isinstance(choice, str)), default=0)
         )
     return DeclaredType(types.STRING, _length_max(raw, request))
 

@@ -64,10 +64,10 @@ def _fields(fields: dict[str, Any], schema: Schema) -> dict[Value, Value]:
         if schema.additional is not None:
             found[name] = cel_value(value, schema.additional)
             continue
-        held = schema.properties.get(name)
-        cel_name = escaped(name) if held is not None else ""
-        if held is not None and cel_name:
-            found[cel_name] = cel_value(value, held)
+        nested = schema.properties.get(name)
+        cel_name = escaped(name) if nested is not None else ""
+        if nested is not None and cel_name:
+            found[cel_name] = cel_value(value, nested)
     return found
 
 
@@ -144,11 +144,11 @@ def _node(schema: Schema, declared: DeclaredType | None, *, is_root: bool = Fals
     if declared is None:
         return None
     properties: dict[str, _SchemaNode] = {}
-    for name, held in schema.properties.items():
+    for name, nested in schema.properties.items():
         below = declared.fields.get(escaped(name))
         if below is None and not escaped(name):
-            below = declared_type(held, is_root=held.is_embedded)
-        node = _node(held, below, is_root=held.is_embedded)
+            below = declared_type(nested, is_root=nested.is_embedded)
+        node = _node(nested, below, is_root=nested.is_embedded)
         if node is not None:
             properties[name] = node
     additional, items = schema.additional, schema.items
@@ -163,7 +163,7 @@ def _node(schema: Schema, declared: DeclaredType | None, *, is_root: bool = Fals
 
 
 class _OutOfBudget(Exception):
-    """The budget is spent."""
+    """The cost budget of the rules is exceeded."""
 
 
 class _Check:

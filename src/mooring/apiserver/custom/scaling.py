@@ -8,21 +8,30 @@ Scale; field errors of its replicas.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from mooring.api.document import Document
+from mooring.api.field_errors import go_json
 from mooring.api.kinds import Kind
-from mooring.apiserver.custom.version import ScalePaths
 from mooring.apiserver.errors import internal, plain_error
-from mooring.apiserver.kinds.scale import SCALE_KIND, SCALE_VERSION
+from mooring.apiserver.kinds.scale import scale_document
 from mooring.apiserver.resources import ScaleRules
-from mooring.apiserver.validation.fields import FieldError, go_json, invalid
+from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.client.errors import BadRequestError
 
 REPLICAS_MAX = 2**31 - 1
 _UNSAID = -(2**31)
 """The replicas of an object without replicas, as a patch sees them: no valid value."""
-_SHARED = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """The paths of replicas and selector in an object, from its definition."""
+
+    wanted: str
+    actual: str
+    selector: str = ""
 
 
 def scale_rules(paths: ScalePaths) -> ScaleRules:
@@ -90,18 +99,7 @@ class _Scales:
             selector = _text_at(obj, paths.selector) if paths.selector else ""
         except _WrongType as error:
             raise plain_error(str(error)) from None
-        metadata = obj["metadata"]
-        status: Document = {"replicas": actual or 0}
-        if selector:
-            status["selector"] = selector
-        scale: Document = {
-            "kind": SCALE_KIND,
-            "apiVersion": SCALE_VERSION,
-            "metadata": {name: metadata[name] for name in _SHARED if name in metadata},
-            "spec": {"replicas": wanted} if wanted else {},
-            "status": status,
-        }
-        return scale, wanted is not None
+        return scale_document(obj, wanted or 0, actual or 0, selector), wanted is not None
 
 
 def _validate_count(obj: Document, path: str) -> list[FieldError]:

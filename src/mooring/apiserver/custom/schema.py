@@ -91,14 +91,14 @@ def read_schema(raw: Document) -> Schema:
 
 
 def noted(node: Schema) -> Schema:
-    """The node, with what there is below it noted."""
+    """The node, with the facts about the nodes below it."""
     parts = list(node.parts)
     node.default_bytes = len(msgspec.json.encode(node.default))
     node.defaulted = tuple(name for name, each in node.properties.items() if each.default is not None)
-    node.has_defaults_below = any(each.default is not None or each.has_defaults_below for each in parts)
-    node.has_embedded_below = any(each.is_embedded or each.has_embedded_below for each in parts)
-    node.has_list_types_below = any(each.list_type in ("set", "map") or each.has_list_types_below for each in parts)
-    node.has_rules_below = any(each.rules or each.has_rules_below for each in parts)
+    node.has_defaults_below = any(part.default is not None or part.has_defaults_below for part in parts)
+    node.has_embedded_below = any(part.is_embedded or part.has_embedded_below for part in parts)
+    node.has_list_types_below = any(part.list_type in ("set", "map") or part.has_list_types_below for part in parts)
+    node.has_rules_below = any(part.rules or part.has_rules_below for part in parts)
     return node
 
 
@@ -115,17 +115,17 @@ def any_schema(raw: Document, holds: Callable[[Document], bool]) -> bool:
 
 def _inner(raw: Document) -> Iterator[Document]:
     for name in ("items", "additionalProperties", "additionalItems", "not"):
-        held = raw.get(name)
-        if isinstance(held, dict):
-            yield held
-        elif isinstance(held, list):
-            yield from held
+        nested = raw.get(name)
+        if isinstance(nested, dict):
+            yield nested
+        elif isinstance(nested, list):
+            yield from nested
     for name in ("allOf", "anyOf", "oneOf"):
         yield from raw.get(name) or ()
     for name in ("properties", "patternProperties", "definitions", "dependencies"):
-        for held in (raw.get(name) or {}).values():
-            if isinstance(held, dict):
-                yield held
+        for nested in (raw.get(name) or {}).values():
+            if isinstance(nested, dict):
+                yield nested
 
 
 class CorrelatedValue:
@@ -151,8 +151,8 @@ class CorrelatedValue:
             return None
         if name not in self.old or name not in self.new:
             return None
-        held = self.schema.properties.get(name) or self.schema.additional
-        return CorrelatedValue(self.new[name], self.old[name], held) if held is not None else None
+        nested = self.schema.properties.get(name) or self.schema.additional
+        return CorrelatedValue(self.new[name], self.old[name], nested) if nested is not None else None
 
     def item(self, index: int) -> CorrelatedValue | None:
         if self.schema.items is None or not isinstance(self.old, list) or self.schema.list_type != "map":
@@ -229,7 +229,7 @@ _ESCAPES = {
 
 
 class FieldPathError(Exception):
-    """A path that leads nowhere."""
+    """There is no field at a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ class FieldPath:
 
 
 def read_field_path(text: str, schema: Schema | None, *, may_index: bool = True) -> FieldPath:
-    """Where a path leads. Raises `FieldPathError`."""
+    """The schema at a path. Raises `FieldPathError`."""
     tokens = _TOKENS.findall(text)
     path, root, position = "", "", 0
 

@@ -19,10 +19,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from mooring.api.document import Document
+from mooring.api.field_errors import go_json
 from mooring.api.kinds import ALL_VERBS, SCALE, STATUS, Kind
 from mooring.apiserver.apply.kind_schema import custom_kind_schemas
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.naming import is_served, is_true
+from mooring.apiserver.custom.printer_columns import custom_columns
 from mooring.apiserver.custom.pruning import (
     DefaultsTooLargeError,
     EmbeddedResourceError,
@@ -33,13 +35,10 @@ from mooring.apiserver.custom.pruning import (
 )
 from mooring.apiserver.custom.scaling import scale_rules
 from mooring.apiserver.custom.schema import Schema
-from mooring.apiserver.custom.strategy import CustomStrategy
-from mooring.apiserver.custom.version import CustomVersion, read_version
+from mooring.apiserver.custom.strategy import CustomStrategy, CustomVersion, read_version
 from mooring.apiserver.discovery import versions_in_order
 from mooring.apiserver.errors import internal
 from mooring.apiserver.resources import DecodedDocument, Resource
-from mooring.apiserver.tables.custom import custom_columns
-from mooring.apiserver.validation.fields import go_json
 from mooring.apiserver.wire.custom_bodies import custom_metadata, decode_custom, read_numbers
 from mooring.apiserver.wire.decode import cannot_be_handled
 from mooring.apiserver.wire.examine import DecodingError, apply_field_validation
@@ -114,7 +113,9 @@ def deprecation_warning(spec: Document, entry: Document) -> str:
         return str(own)
     group, kind, name = spec["group"], spec["names"]["kind"], entry["name"]
     text = f"{group}/{name} {kind} is deprecated"
-    others = [each["name"] for each in spec["versions"] if each.get("served") and not each.get("deprecated")]
+    others = [
+        version["name"] for version in spec["versions"] if version.get("served") and not version.get("deprecated")
+    ]
     better, *_ = versions_in_order([*others, name])
     return f"{text}; use {group}/{better} {kind}" if better != name else text
 
@@ -170,15 +171,17 @@ class _Definition:
             has_generation=True,
             folder=f"{self._spec['group']}/{self._names['plural']}",
             stored_as=stored_as,
-            served=None if self._is_settled else _outward(self._in(version.name), self._schemas, self._names["kind"]),
+            served=None
+            if self._is_settled
+            else _conversion(self._in(version.name), self._schemas, self._names["kind"]),
         )
 
     def _round_trip(self, version: CustomVersion) -> Callable[[Document], Document] | None:
         if version.name == self._stored:
             return None
-        inward = _outward(self._in(self._stored), self._schemas, self._names["kind"], fills=False)
-        outward = _outward(self._in(version.name), self._schemas, self._names["kind"])
-        return lambda obj: outward(inward(obj))
+        to_stored = _conversion(self._in(self._stored), self._schemas, self._names["kind"], fills=False)
+        to_served = _conversion(self._in(version.name), self._schemas, self._names["kind"])
+        return lambda obj: to_served(to_stored(obj))
 
     def _resource(self, entry: Document, stored_kind: Kind) -> Resource:
         version = self._versions[entry["name"]]
@@ -210,13 +213,13 @@ class _Definition:
         )
 
 
-def _outward(
+def _conversion(
     api_version: str, schemas: Mapping[str, Schema], kind: str, *, fills: bool = True
 ) -> Callable[[Document], Document]:
-    """How a stored object is shown in a version: fitted by the schema in which it was stored, then by this one."""
+    """A conversion of stored objects to a version: pruned by the schema of the stored version, then by this one."""
     reader = CustomBodies(Kind(api_version, kind, ""), schemas, preserves_unknown=False)
 
-    def shown(stored: Document) -> Document:
+    def converted(stored: Document) -> Document:
         try:
             reader.fitted(stored)
             if fills:
@@ -228,4 +231,4 @@ def _outward(
             stored["apiVersion"] = api_version  # the stored object was valid once, and can still be read and deleted
         return stored
 
-    return shown
+    return converted

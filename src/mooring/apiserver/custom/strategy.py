@@ -1,4 +1,4 @@
-"""The strategy of custom resources.
+"""The strategy of custom resources, and the versions of a definition.
 
 Input: pruned and defaulted documents; the old document on an update. Output: prepared documents, field errors,
 warnings.
@@ -8,11 +8,14 @@ warnings.
 3. Nothing is created while the definition is being deleted.
 4. Lists of type set or map have no duplicates. The second occurrence of an item is an error, further ones are not.
 5. A new finalizer without a domain causes a warning.
+6. A `CustomVersion` (schema, value rules, CEL rules and subresources) comes from one entry of `spec.versions`. It is
+   immutable; a changed definition gets new ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import msgspec
@@ -22,16 +25,57 @@ from mooring.api.field_errors import NO_PATH, quoted
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.pruning import fill_defaults, validate_embedded
-from mooring.apiserver.custom.scaling import validate_actual, validate_wanted
-from mooring.apiserver.custom.schema import CorrelatedValue, Schema, same_json
-from mooring.apiserver.custom.value_rules import validate_value
-from mooring.apiserver.custom.version import CustomVersion
+from mooring.apiserver.custom.rules import SchemaRules, rules_of
+from mooring.apiserver.custom.scaling import ScalePaths, validate_actual, validate_wanted
+from mooring.apiserver.custom.schema import CorrelatedValue, Schema, read_schema, same_json
+from mooring.apiserver.custom.value_rules import ValueRules, validate_value
 from mooring.apiserver.errors import forbidden, invalid_object
 from mooring.apiserver.strategy import Strategy, keep
 from mooring.apiserver.validation.fields import FieldError, FieldErrorType, duplicate, invalid
 from mooring.apiserver.validation.metadata import validate_object_meta_update
 from mooring.apiserver.validation.names import qualified_name_errors
 from mooring.apiserver.wire.custom_bodies import go_numbers
+
+
+@dataclass(frozen=True, slots=True)
+class CustomVersion:
+    """One version of a definition."""
+
+    name: str
+    schema: Schema
+    values: ValueRules
+    status_values: ValueRules | None
+    """The rules for a write of `status`; None without a schema of the status."""
+    rules: SchemaRules | None
+    has_status: bool
+    scale: ScalePaths | None
+    selectable_paths: tuple[str, ...] = ()
+
+
+def read_version(entry: Document) -> CustomVersion:
+    """A version from its entry in a definition that was validated."""
+    raw = (entry.get("schema") or {}).get("openAPIV3Schema") or {}
+    schema = read_schema(raw)
+    subresources = entry.get("subresources") or {}
+    scale = subresources.get("scale")
+    status = (raw.get("properties") or {}).get("status")
+    return CustomVersion(
+        name=entry["name"],
+        schema=schema,
+        values=ValueRules(raw),
+        status_values=ValueRules(status) if status is not None else None,
+        rules=rules_of(schema),
+        has_status="status" in subresources,
+        scale=None
+        if scale is None
+        else ScalePaths(
+            scale.get("specReplicasPath", ""), scale.get("statusReplicasPath", ""), scale.get("labelSelectorPath", "")
+        ),
+        selectable_paths=tuple(
+            selectable_field["jsonPath"] for selectable_field in entry.get("selectableFields") or ()
+        ),
+    )
+
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -100,7 +144,7 @@ def _oddities(name: str) -> list[str]:
 
 
 Stored = Callable[[Document], Document]
-"""What becomes of an object of this version in the version in which it is stored, and back."""
+"""Converts an object of this version to the stored version and back."""
 
 TERMINATING = "create not allowed while custom resource definition is terminating"
 _UNCHECKED = (
@@ -148,7 +192,7 @@ class CustomStrategy(Strategy):
         fill_defaults(obj, self.version.schema)
 
     def canonicalize(self, obj: Document) -> None:
-        settle(obj, self._stored)
+        to_stored_form(obj, self._stored)
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         if self._is_terminating:
@@ -219,7 +263,7 @@ class CustomStatusStrategy(Strategy):
         fill_defaults(obj, self.version.schema)
 
     def canonicalize(self, obj: Document) -> None:
-        settle(obj, self._stored)
+        to_stored_form(obj, self._stored)
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         managed, has_status, status = obj["metadata"].get("managedFields"), "status" in obj, obj.get("status")
@@ -248,7 +292,7 @@ class CustomStatusStrategy(Strategy):
         return errors + validate_rule(version, errors, obj, old, pair, call)
 
 
-def settle(obj: Document, stored: Stored | None) -> None:
+def to_stored_form(obj: Document, stored: Stored | None) -> None:
     """Change a validated object to the form in which it is stored.
 
     Validation distinguishes 1.0 from 1; both are stored as 1. An object that is stored in another version loses the
@@ -279,7 +323,7 @@ def _raise_invalid(obj: Document, errors: list[FieldError]) -> NoReturn:
 
 def validate_rule(
     version: CustomVersion,
-    known: list[FieldError],
+    other_errors: list[FieldError],
     obj: Document,
     old: Document | None,
     pair: CorrelatedValue | None,
@@ -288,7 +332,7 @@ def validate_rule(
     """Errors of the CEL rules, if there are no other errors that prevent their evaluation."""
     if version.rules is None:
         return []
-    if any(error.kind in _BLOCKING for error in known):
+    if any(error.kind in _BLOCKING for error in other_errors):
         return [FieldError(FieldErrorType.INVALID, NO_PATH, _UNCHECKED, None)]
     result = version.rules.check(obj, old, pair)
     for text in result.warnings:

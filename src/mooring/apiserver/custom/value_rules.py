@@ -22,13 +22,12 @@ from typing import Any, NamedTuple
 
 from mooring.api.cel.patterns import PatternBudget, PatternWorkExceeded, compile_pattern
 from mooring.api.document import Document
-from mooring.api.field_errors import NO_PATH, quoted
+from mooring.api.field_errors import NO_PATH, go_json, quoted
 from mooring.apiserver.custom.formats import check_of, known_format
 from mooring.apiserver.custom.schema import CorrelatedValue, json_identity, same_json
 from mooring.apiserver.validation.fields import (
     FieldError,
     Verbatim,
-    go_json,
     invalid,
     not_supported,
     required,
@@ -178,7 +177,7 @@ class ValidationBudget(PatternBudget):
 
 
 class SchemaViolations(list[SchemaViolation]):
-    """The violations of a value, without those beyond the budget."""
+    """The violations of a value, up to the limits of the budget."""
 
     __slots__ = ("_budget", "_known")
 
@@ -506,8 +505,8 @@ def _is_choice(value: Any, choice: Any) -> bool:
             return False
 
 
-def _wrong_type(path: str, wanted: str, found: str) -> SchemaViolation:
-    message = f"{path} in body must be of type {wanted}: {quoted(found)}"
+def _wrong_type(path: str, expected: str, found: str) -> SchemaViolation:
+    message = f"{path} in body must be of type {expected}: {quoted(found)}"
     return SchemaViolation(message, path, lambda field: type_invalid(field, found, message))
 
 
@@ -516,7 +515,7 @@ def _plain(message: str, path: str, value: object) -> SchemaViolation:
 
 
 def _nowhere(message: str) -> SchemaViolation:
-    """Something that is wrong with no field in particular."""
+    """A violation without a field."""
     return SchemaViolation(message, NO_PATH, lambda field: invalid(field, "", message))
 
 

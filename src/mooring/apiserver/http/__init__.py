@@ -1,9 +1,13 @@
 """The HTTP interface of the API server.
 
-server         listen, start and stop                       request       path, method, headers and body; limits
-handler        one request: 401, 403, 429, 404, response    query         parameters
-objects        verbs on objects and subresources            metrics       counters
-watches        one watch                                    rendering     JSON, YAML, Table, metadata; Accept
-broadcasts     watches with the same query share events     reply         responses, errors, Warning headers
-virtual        reviews, bindings and plans, not stored      non_resource_paths   health, version, discovery, OpenAPI
+server               listen, start and stop
+handler              one request: 401, 403, 429, 404, response
+request              path, method, parameters, headers and body; limits
+objects              verbs on objects and subresources
+virtual              reviews, bindings and plans, which are not stored
+watches              one watch
+broadcasts           watches with the same query share events
+rendering            replies, errors, Warning headers; JSON, YAML, Table, metadata; Accept
+non_resource_paths   health, version, discovery, OpenAPI
+metrics              request metrics
 """

@@ -24,19 +24,26 @@ from mooring.api.kinds import ENDPOINTS
 from mooring.apiserver.access.authorization import Attributes, path_attributes, require
 from mooring.apiserver.access.impersonation import Impersonation, wanted_user
 from mooring.apiserver.access.reviews import FieldSelectorError, parse_field_equalities
-from mooring.apiserver.access.users import NODES_GROUP, User, anonymous
 from mooring.apiserver.call import Call
 from mooring.apiserver.errors import method_not_allowed, no_such_thing, store_error_status
 from mooring.apiserver.http.metrics import CurrentRequests, RequestMetrics
 from mooring.apiserver.http.non_resource_paths import NonResourcePaths
 from mooring.apiserver.http.objects import ObjectRequests, SubresourceRequests
-from mooring.apiserver.http.rendering import negotiated, negotiated_error
-from mooring.apiserver.http.reply import NOT_CACHED, Reply, error_reply, page_not_found, page_reply, with_warnings
+from mooring.apiserver.http.rendering import (
+    NOT_CACHED,
+    Reply,
+    error_reply,
+    negotiated,
+    negotiated_error,
+    page_not_found,
+    page_reply,
+    with_warnings,
+)
 from mooring.apiserver.http.request import (
     IncomingRequest,
     RequestInfo,
     RequestLimits,
-    is_custom_address,
+    is_served_path,
     read_request_info,
 )
 from mooring.apiserver.http.virtual import VirtualResources
@@ -53,12 +60,12 @@ from mooring.client.errors import (
     UnauthorizedError,
 )
 from mooring.kit.clock import Clock, format_rfc3339
-from mooring.serving.console.live import LiveStreams
-from mooring.serving.console.paths import DATA, DO, LIVE, ROOT, ConsolePaths, headers_below
+from mooring.serving.console import DATA, DO, LIVE, ROOT, ConsolePaths, LiveStreams, headers_below
 from mooring.serving.http.long_running import LongRunningRequests, Pieces
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Headers, Response, Stream
 from mooring.serving.pages import PageRequest, PageResponse, unauthorized
+from mooring.serving.users import NODES_GROUP, User, anonymous
 from mooring.store.interface import StoreError
 
 CHECKS = 8
@@ -75,7 +82,7 @@ class Deadlines:
         self._alarm: asyncio.TimerHandle | None = None
 
     def begin(self) -> asyncio.Task[object]:
-        """The task that runs has begun to work."""
+        """Start the deadline of the current task."""
         task: asyncio.Task[object] | None = asyncio.current_task()
         assert task is not None, "only a task can be cancelled"
         self._checks[task] = 0
@@ -84,11 +91,11 @@ class Deadlines:
         return task
 
     def is_over(self, task: asyncio.Task[object]) -> bool:
-        """Whether a cancellation came from here, and from nowhere else."""
+        """Whether a cancellation was caused by the deadline alone."""
         return self._checks[task] > CHECKS and task.cancelling() == 1
 
     def end(self, task: asyncio.Task[object]) -> None:
-        """The work is over, one way or the other."""
+        """End the deadline of the current task."""
         if self._checks.pop(task) > CHECKS:
             task.uncancel()
 
@@ -148,7 +155,7 @@ class RequestHandler:
         began_s = self._api_server.clock.now_s()
         response = await self._answered_or_error(request, incoming)
         duration_s = self._api_server.clock.now_s() - began_s
-        self.metrics.answered(incoming.address, incoming.is_dry_run, response.code, duration_s)
+        self.metrics.answered(incoming.info, incoming.is_dry_run, response.code, duration_s)
         return response
 
     def end_long_running(self) -> None:
@@ -197,10 +204,10 @@ class RequestHandler:
             if not incoming.path.startswith(ROOT) or incoming.path.startswith(DATA):
                 raise
             return await self._response(request, page_reply(self._console.unauthorized()))
-        address = incoming.address = self._address(incoming)
-        if not _is_long_running(address):
+        info = incoming.info = self._request_info(incoming)
+        if not _is_long_running(info):
             incoming.query.check_timeout()
-        attributes = _attributes(user, address, incoming)
+        attributes = _attributes(user, info, incoming)
         wanted = wanted_user(request.headers(b"impersonate-"))
         if wanted is not None:
             user = self._impersonation.impersonated(wanted, attributes)
@@ -208,31 +215,29 @@ class RequestHandler:
         if NODES_GROUP in user.groups:
             await self._api_server.node_graph.wait_filled()
         require(self._api_server.authorizer, attributes)
-        if address.path.startswith("//"):
+        if info.path.startswith("//"):
             return await self._response(request, page_not_found())
-        if not address.is_resource:
-            plain = await self._plain_reply(address, request, incoming, user)
+        if not info.is_resource:
+            plain = await self._plain_reply(info, request, incoming, user)
             if plain.stream is not None:
                 return await self._streamed(request, plain, plain.stream)
             return await self._response(request, plain)
-        if address.verb == "watch":
-            return await self._watched(request, incoming, address, user)
-        reply = await self._timed(self._resource_reply(incoming, address, user), incoming.method)
+        if info.verb == "watch":
+            return await self._watched(request, incoming, info, user)
+        reply = await self._timed(self._resource_reply(incoming, info, user), incoming.method)
         if reply.stream is not None:
             return await self._streamed(request, reply, reply.stream)
         return await self._response(request, reply)
 
-    async def _plain_reply(
-        self, address: RequestInfo, request: Request, incoming: IncomingRequest, user: User
-    ) -> Reply:
-        path = address.path
+    async def _plain_reply(self, info: RequestInfo, request: Request, incoming: IncomingRequest, user: User) -> Reply:
+        path = info.path
         if path == LIVE and incoming.method == "GET":
             requested = PageRequest("GET", path, incoming.query.everything())
             answer = partial(self._live_page, request, incoming, user)
             return page_reply(self._live.response(requested, answer, user.name))
         if path.startswith(ROOT) and not path.startswith((DATA, DO)):
             return page_reply(self._console.response(path, request, user))
-        return await self._plain.answer(address, incoming, user)
+        return await self._plain.answer(info, incoming, user)
 
     async def _live_page(
         self, request: Request, incoming: IncomingRequest, user: User, requested: PageRequest
@@ -261,39 +266,39 @@ class RequestHandler:
                 return anonymous()
             raise
 
-    def _address(self, incoming: IncomingRequest) -> RequestInfo:
+    def _request_info(self, incoming: IncomingRequest) -> RequestInfo:
         method = incoming.method
         is_watch = method == "GET" and incoming.query.flag("watch")
         return read_request_info(method, incoming.path, is_watch=is_watch)
 
     # ------------------------------------------------------------------------------------------------ resources
 
-    async def _resource_reply(self, incoming: IncomingRequest, address: RequestInfo, user: User) -> Reply:
-        virtual = self._virtual.answering(address)
+    async def _resource_reply(self, incoming: IncomingRequest, info: RequestInfo, user: User) -> Reply:
+        virtual = self._virtual.answering(info)
         if virtual is not None:
-            return await virtual(address, incoming, user)
-        resource = self._resource(address, incoming.method)
+            return await virtual(info, incoming, user)
+        resource = self._resource(info, incoming.method)
         if resource is None:
-            return self._nothing_there(address, incoming)
-        _check_name(address)
-        call = self._call(resource, address, user)
+            return self._nothing_there(info, incoming)
+        _check_name(info)
+        call = self._call(resource, info, user)
         try:
-            reply = await self._object_reply(resource, call, address, incoming)
+            reply = await self._object_reply(resource, call, info, incoming)
         except StatusError as error:
             reply = await self._error_reply(incoming, error)
         return with_warnings(reply, call.warnings)
 
-    def _nothing_there(self, address: RequestInfo, incoming: IncomingRequest) -> Reply:
-        knows_group = self._api_server.knows_group(address.api_version)
+    def _nothing_there(self, info: RequestInfo, incoming: IncomingRequest) -> Reply:
+        knows_group = self._api_server.knows_group(info.api_version)
         return negotiated_error(incoming, no_such_thing()) if knows_group else page_not_found()
 
     async def _object_reply(
-        self, resource: Resource, call: Call, address: RequestInfo, incoming: IncomingRequest
+        self, resource: Resource, call: Call, info: RequestInfo, incoming: IncomingRequest
     ) -> Reply:
-        rendering = negotiated(self._api_server, incoming, is_list=address.verb == "list")
-        if address.subresource and not self._is_changed_through(resource, address):
-            return await self._subresources.answer(resource, call, address, incoming, rendering)
-        match incoming.method, bool(address.name):
+        rendering = negotiated(self._api_server, incoming, is_list=info.verb == "list")
+        if info.subresource and not self._is_changed_through(resource, info):
+            return await self._subresources.answer(resource, call, info, incoming, rendering)
+        match incoming.method, bool(info.name):
             case "POST", _:
                 return await self._objects.create(resource, call, incoming, rendering)
             case "GET", True:
@@ -309,71 +314,71 @@ class RequestHandler:
             case _:
                 return await self._objects.delete_collection(resource, call, incoming, rendering)
 
-    def _resource(self, address: RequestInfo, method: str) -> Resource | None:
+    def _resource(self, info: RequestInfo, method: str) -> Resource | None:
         """The resource of an address, if the address is one that it has. Raises if the method is not."""
-        resource = self._api_server.resources.find(address.api_version, address.resource)
+        resource = self._api_server.resources.find(info.api_version, info.resource)
         if resource is None:
             return None
         if resource.struct is None:
-            return resource if is_custom_address(resource, address) else None
+            return resource if is_served_path(resource, info) else None
         kind = resource.kind
-        if address.is_below_namespace and not kind.is_namespaced:
+        if info.is_below_namespace and not kind.is_namespaced:
             raise no_such_thing()
-        if kind.is_namespaced and not address.namespace and (address.name and address.verb not in _COLLECTION_VERBS):
+        if kind.is_namespaced and not info.namespace and (info.name and info.verb not in _COLLECTION_VERBS):
             raise no_such_thing()
-        if (address.rest and address.subresource != "proxy") or (address.is_old_watch and address.verb != "watch"):
+        if (info.rest and info.subresource != "proxy") or (info.is_old_watch and info.verb != "watch"):
             raise no_such_thing()
         allowed = resource.verbs
-        if address.subresource:
-            subresource = resource.subresources.get(address.subresource)
+        if info.subresource:
+            subresource = resource.subresources.get(info.subresource)
             if subresource is None:
                 raise no_such_thing()
             allowed = subresource.verbs
-        is_nowhere = kind.is_namespaced and not address.namespace and address.verb in ("create", "deletecollection")
-        is_misplaced = not address.subresource and address.verb in ("update", "patch") and not address.name
-        is_misplaced = is_misplaced or (address.verb == "create" and bool(address.name) and not address.subresource)
-        is_misread = method == "HEAD" or (address.verb == "watch" and method != "GET")
-        if address.verb not in allowed or is_nowhere or is_misplaced or is_misread:
+        is_nowhere = kind.is_namespaced and not info.namespace and info.verb in ("create", "deletecollection")
+        is_misplaced = not info.subresource and info.verb in ("update", "patch") and not info.name
+        is_misplaced = is_misplaced or (info.verb == "create" and bool(info.name) and not info.subresource)
+        is_misread = method == "HEAD" or (info.verb == "watch" and method != "GET")
+        if info.verb not in allowed or is_nowhere or is_misplaced or is_misread:
             raise method_not_allowed()
         return resource
 
-    def _is_changed_through(self, resource: Resource, address: RequestInfo) -> bool:
-        return address.subresource in resource.strategies or address.subresource == "scale"
+    def _is_changed_through(self, resource: Resource, info: RequestInfo) -> bool:
+        return info.subresource in resource.strategies or info.subresource == "scale"
 
-    def _call(self, resource: Resource, address: RequestInfo, user: User) -> Call:
+    def _call(self, resource: Resource, info: RequestInfo, user: User) -> Call:
         now_s = self._api_server.clock.wall_s()
-        namespace = address.namespace if resource.kind.is_namespaced else ""
+        namespace = info.namespace if resource.kind.is_namespaced else ""
         warnings = [ENDPOINTS_DEPRECATED] if resource.kind is ENDPOINTS else list(resource.warnings)
         return Call(
-            verb=address.verb,
+            verb=info.verb,
             kind=resource.kind,
             user=user,
             now_s=now_s,
             now=format_rfc3339(int(now_s)),
             namespace=namespace,
-            name=address.name,
-            subresource=address.subresource,
+            name=info.name,
+            subresource=info.subresource,
             warnings=warnings,
         )
 
     # -------------------------------------------------------------------------------------------------- watches
 
     async def _watched(
-        self, request: Request, incoming: IncomingRequest, address: RequestInfo, user: User
+        self, request: Request, incoming: IncomingRequest, info: RequestInfo, user: User
     ) -> Response | Stream:
-        resource = self._resource(replace(address, verb="watch"), incoming.method)
+        resource = self._resource(replace(info, verb="watch"), incoming.method)
         if resource is None:
-            return await self._response(request, self._nothing_there(address, incoming))
+            return await self._response(request, self._nothing_there(info, incoming))
         if self.watches_open >= self._limits.watches_max:
             raise _too_many_requests(self._limits)
-        call = self._call(resource, address, user)
+        call = self._call(resource, info, user)
         options = incoming.query.list_options()
-        if address.is_old_watch:
+        if info.is_old_watch:
             options = replace(options, is_watch=True)
-            if address.name:
-                options = replace(options, fields=f"metadata.name={address.name}")
+            if info.name:
+                options = replace(options, fields=f"metadata.name={info.name}")
         rendering = negotiated(self._api_server, incoming, is_watch=True)
-        counted = self.metrics.watches_of(address)
+        counted = self.metrics.watches_of(info)
         self.watches_open += 1
         counted.inc()
         try:
@@ -429,17 +434,17 @@ _COLLECTION_VERBS = ("list", "watch", "deletecollection")
 _LONG_RUNNING_SUBRESOURCES = ("attach", "exec", "log", "portforward", "proxy")
 
 
-def _is_long_running(address: RequestInfo) -> bool:
+def _is_long_running(info: RequestInfo) -> bool:
     """Whether a request is long-running: then its timeout parameter is not checked."""
-    return address.verb in ("watch", "proxy") or address.subresource in _LONG_RUNNING_SUBRESOURCES
+    return info.verb in ("watch", "proxy") or info.subresource in _LONG_RUNNING_SUBRESOURCES
 
 
-def _check_name(address: RequestInfo) -> None:
+def _check_name(info: RequestInfo) -> None:
     """Raises `BadRequestError` for the name of an object that could not be a part of a path."""
-    is_new = address.verb == "create" and not address.subresource
-    errors = path_segment_errors(address.name) if address.name and not is_new else ()
+    is_new = info.verb == "create" and not info.subresource
+    errors = path_segment_errors(info.name) if info.name and not is_new else ()
     if errors:
-        raise BadRequestError(f"Name parameter invalid: {quoted(address.name)}: {';'.join(errors)}")
+        raise BadRequestError(f"Name parameter invalid: {quoted(info.name)}: {';'.join(errors)}")
 
 
 def _with_cache_rule(headers: Sequence[tuple[str, str]]) -> Headers:
@@ -453,21 +458,21 @@ def _takes_gzip(encodings: str) -> bool:
     return any(encoding.strip() == "gzip" for encoding in encodings.split(","))
 
 
-def _attributes(user: User, address: RequestInfo, incoming: IncomingRequest) -> Attributes:
-    if not address.is_resource:
-        return path_attributes(user, address.verb, address.path)
-    is_collection = address.verb in _COLLECTION_VERBS
+def _attributes(user: User, info: RequestInfo, incoming: IncomingRequest) -> Attributes:
+    if not info.is_resource:
+        return path_attributes(user, info.verb, info.path)
+    is_collection = info.verb in _COLLECTION_VERBS
     return Attributes(
         user=user,
-        verb=address.verb,
-        namespace=address.namespace,
-        api_group=address.group,
-        api_version=address.version,
-        resource=address.resource,
-        subresource=address.subresource,
+        verb=info.verb,
+        namespace=info.namespace,
+        api_group=info.group,
+        api_version=info.version,
+        resource=info.resource,
+        subresource=info.subresource,
         # A user with permission to get one object may list and watch it by its name.
-        name=address.name or (_named_by_field(incoming) if is_collection else ""),
-        path=address.path,
+        name=info.name or (_named_by_field(incoming) if is_collection else ""),
+        path=info.path,
         fields_equal=_fields_equal(incoming) if is_collection else (),
     )
 

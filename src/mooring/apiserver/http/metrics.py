@@ -47,7 +47,7 @@ Series = tuple[str, ...]
 
 
 class RequestMetrics:
-    """Counts for one handler."""
+    """The request metrics of one handler."""
 
     def __init__(self, is_served: Callable[[str, str, str], bool]) -> None:
         """`is_served`: whether the server has an API version, resource and subresource."""
@@ -75,9 +75,9 @@ class RequestMetrics:
         ProcessCollector(registry=self.registry)
         self.registry.register(LoopMetrics())
 
-    def answered(self, address: RequestInfo | None, is_dry_run: bool, code: int, duration_s: float) -> None:
-        """Count a request. `address` is None if the request was rejected before its path was parsed."""
-        series = self._series(address, is_dry_run)
+    def answered(self, info: RequestInfo | None, is_dry_run: bool, code: int, duration_s: float) -> None:
+        """Count a request. `info` is None if the request was rejected before its path was parsed."""
+        series = self._series(info, is_dry_run)
         requests = self._request_children.get((series, code))
         if requests is None:
             requests = self._request_children[series, code] = self._requests.labels(*series, str(code))
@@ -87,9 +87,9 @@ class RequestMetrics:
             durations = self._duration_children[series] = self._durations.labels(*series)
         durations.observe(duration_s)
 
-    def watches_of(self, address: RequestInfo) -> Gauge:
-        """What counts the open watches of a resource."""
-        verb, _, *rest = self._series(address, False)
+    def watches_of(self, info: RequestInfo) -> Gauge:
+        """The gauge of the open watches of a resource."""
+        verb, _, *rest = self._series(info, False)
         series = (verb, *rest)
         found = self._watch_children.get(series)
         if found is None:
@@ -97,20 +97,20 @@ class RequestMetrics:
         return found
 
     def text(self) -> bytes:
-        """Everything, as a scrape gets it."""
+        """All metrics in the text format."""
         return generate_latest(self.registry)
 
-    def _series(self, address: RequestInfo | None, is_dry_run: bool) -> Series:
-        verb = "OTHER" if address is None else _VERBS.get(address.verb, "OTHER")
+    def _series(self, info: RequestInfo | None, is_dry_run: bool) -> Series:
+        verb = "OTHER" if info is None else _VERBS.get(info.verb, "OTHER")
         dry_run = "All" if is_dry_run else ""
         if (
-            address is None
-            or not address.is_resource
-            or not self._is_served(address.api_version, address.resource, address.subresource)
+            info is None
+            or not info.is_resource
+            or not self._is_served(info.api_version, info.resource, info.subresource)
         ):
             return (verb, dry_run, "", "", "", "", "", _COMPONENT)
-        scope = "resource" if address.name else "namespace" if address.namespace else "cluster"
-        place = (address.group, address.version, address.resource, address.subresource)
+        scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
+        place = (info.group, info.version, info.resource, info.subresource)
         return (verb, dry_run, *place, scope, _COMPONENT)
 
 
@@ -122,7 +122,7 @@ def merged_metrics(first: bytes, second: bytes) -> bytes:
 
 
 class CurrentRequests(Collector):
-    """What is so at the moment of the scrape."""
+    """Gauges that are read at the scrape."""
 
     def __init__(
         self,

@@ -20,12 +20,10 @@ import msgspec
 
 from mooring import __version__
 from mooring.api.document import Document
-from mooring.apiserver.access.users import User
 from mooring.apiserver.discovery import AGGREGATED_KIND, AGGREGATED_VERSION, Discovery
 from mooring.apiserver.errors import method_not_allowed, no_such_thing
 from mooring.apiserver.http.metrics import CONTENT_TYPE, RequestMetrics, merged_metrics
-from mooring.apiserver.http.query import Query
-from mooring.apiserver.http.reply import (
+from mooring.apiserver.http.rendering import (
     JSON,
     TEXT,
     YAML,
@@ -36,13 +34,14 @@ from mooring.apiserver.http.reply import (
     page_reply,
     text_reply,
 )
-from mooring.apiserver.http.request import IncomingRequest, RequestInfo
+from mooring.apiserver.http.request import IncomingRequest, Query, RequestInfo
 from mooring.apiserver.openapi.documents import EncodedDocument, OpenApi
 from mooring.apiserver.server import PLAN_PAGE, ApiServer, Health
 from mooring.apiserver.wire.media import check_producible, is_pretty, negotiate, negotiate_discovery
 from mooring.apiserver.wire.yaml_text import written_yaml
 from mooring.serving.pages import PageRequest, PageResponse, not_found
 from mooring.serving.server import Page
+from mooring.serving.users import User
 
 VERSION: Document = {
     "major": "1",
@@ -89,10 +88,8 @@ def _all_groups(discovery: Discovery, incoming: IncomingRequest, *, is_core: boo
         return _aggregated(discovery, incoming, content_type, is_core=is_core)
     if not is_core:
         return _document_reply(incoming, discovery.group_list())
-    address = {"clientCIDR": "0.0.0.0/0", "serverAddress": incoming.header(b"host")}
-    return _document_reply(
-        incoming, {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]}
-    )
+    info = {"clientCIDR": "0.0.0.0/0", "serverAddress": incoming.header(b"host")}
+    return _document_reply(incoming, {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [info]})
 
 
 def _aggregated(discovery: Discovery, incoming: IncomingRequest, content_type: str, *, is_core: bool) -> Reply:
@@ -137,12 +134,12 @@ def openapi_reply(openapi: OpenApi, path: str, incoming: IncomingRequest) -> Rep
     if path == "/openapi/v2":
         if _only_protobuf(incoming):
             return Reply(200, _NO_SCHEMAS, _PROTOBUF_ANSWERED, [("Vary", "Accept")])
-        return _document(openapi.second(), incoming)
+        return _document(openapi.v2(), incoming)
     if path == "/openapi/v3":
         return Reply(200, msgspec.json.encode(openapi.index()), TEXT)
     if not path.startswith("/openapi/v3/"):
         return page_not_found()
-    written = openapi.third(path.removeprefix("/openapi/v3/"))
+    written = openapi.v3(path.removeprefix("/openapi/v3/"))
     return Reply(404, b"", "") if written is None else _at_its_hash(written, path, incoming)
 
 
@@ -189,7 +186,7 @@ def health_reply(health: Health, path: str, name: str, query: Query) -> Reply:
         if name not in checks:
             return page_not_found()
         return text_reply(200, "ok") if checks[name]() else text_reply(500, "internal server error: check failed\n")
-    excluded = [each for each in query.texts("exclude") if each in checks]
+    excluded = [text for text in query.texts("exclude") if text in checks]
     lines: list[str] = []
     failed: list[str] = []
     for each, check in checks.items():
@@ -232,18 +229,18 @@ _PATHS = (
 
 
 class NonResourcePaths:
-    """Answers for what is no resource."""
+    """Serves the paths that are not resources."""
 
     def __init__(self, api_server: ApiServer, metrics: RequestMetrics) -> None:
         self._api_server = api_server
         self._metrics = metrics
 
-    async def answer(self, address: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
+    async def answer(self, info: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
         """The reply for a path that is no resource."""
-        parts = [part for part in address.path.split("/") if part]
+        parts = [part for part in info.path.split("/") if part]
         first = parts[0] if parts else ""
         if first in _HEALTH:
-            if "//" in address.path or address.path.endswith("/"):
+            if "//" in info.path or info.path.endswith("/"):
                 return page_not_found()
             return health_reply(self._api_server.health, first, "/".join(parts[1:]), incoming.query)
         match parts:
@@ -252,10 +249,10 @@ class NonResourcePaths:
             case ["api" | "apis", *_]:
                 return discovery_reply(self._api_server.discovery, parts, incoming)
             case ["openapi", *_]:
-                return openapi_reply(self._api_server.openapi, address.path, incoming)
+                return openapi_reply(self._api_server.openapi, info.path, incoming)
             case ["metrics"]:
                 _require_get(incoming)
-                return Reply(200, await self._metrics_text(address, incoming, user), CONTENT_TYPE)
+                return Reply(200, await self._metrics_text(info, incoming, user), CONTENT_TYPE)
             case ["version"]:
                 _require_get(incoming)
                 return Reply(200, _indented(VERSION))
@@ -268,16 +265,16 @@ class NonResourcePaths:
                 keys = json_reply(200, self._api_server.account_tokens.keys_document())
                 return Reply(200, keys.body, _KEYS_TYPE, [_CACHED])
             case _:
-                return await self._component_page(address, incoming, user)
+                return await self._component_page(info, incoming, user)
 
-    async def _component_page(self, address: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
-        page = self._api_server.component_pages.get(address.path)
+    async def _component_page(self, info: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
+        page = self._api_server.component_pages.get(info.path)
         if page is None:
             return page_not_found()
-        is_posted = address.path in _POSTED or address.path.startswith(_POSTED_BELOW)
+        is_posted = info.path in _POSTED or info.path.startswith(_POSTED_BELOW)
         if incoming.method != ("POST" if is_posted else "GET"):
             raise method_not_allowed()
-        requested = await _requested(address, incoming)
+        requested = await _requested(info, incoming)
         with incoming.ends_with_client():
             return page_reply(await self._page_response(page, requested, user))
 
@@ -286,26 +283,26 @@ class NonResourcePaths:
         page = self._api_server.component_pages.get(requested.path)
         return not_found() if page is None else await self._page_response(page, requested, user)
 
-    async def _metrics_text(self, address: RequestInfo, incoming: IncomingRequest, user: User) -> bytes:
-        own, page = self._metrics.text(), self._api_server.component_pages.get(address.path)
+    async def _metrics_text(self, info: RequestInfo, incoming: IncomingRequest, user: User) -> bytes:
+        own, page = self._metrics.text(), self._api_server.component_pages.get(info.path)
         if page is None:
             return own
-        response = await self._page_response(page, await _requested(address, incoming), user)
+        response = await self._page_response(page, await _requested(info, incoming), user)
         return merged_metrics(own, response.body) if response.code == 200 else own
 
     async def _page_response(self, page: Page, requested: PageRequest, user: User) -> PageResponse:
         return await self._api_server.component_page(page, requested, user)
 
     def _paths(self) -> Reply:
-        """Where there is something to get."""
+        """The paths that the index lists."""
         groups = (f"/apis/{version}" for version in self._api_server.discovery.api_versions() if "/" in version)
         below = {path for version in groups for path in (version, version.rpartition("/")[0])}
         return Reply(200, _indented({"paths": sorted({*_PATHS, *below, *self._api_server.component_pages})}))
 
 
-async def _requested(address: RequestInfo, incoming: IncomingRequest) -> PageRequest:
+async def _requested(info: RequestInfo, incoming: IncomingRequest) -> PageRequest:
     body = await incoming.body() if incoming.method == "POST" else b""
-    return PageRequest(incoming.method, address.path, incoming.query.everything(), body=body)
+    return PageRequest(incoming.method, info.path, incoming.query.everything(), body=body)
 
 
 def _indented(document: Document) -> bytes:

@@ -16,14 +16,12 @@ from typing import cast
 from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.api.schema.tables import struct_named, struct_of_kind
+from mooring.api.schema.types import struct_named, struct_of_kind
 from mooring.apiserver.apply.update import SCALE_VERSION
 from mooring.apiserver.call import Call
 from mooring.apiserver.errors import no_such_thing, not_found
-from mooring.apiserver.http.query import EXACT, Query, check_list_options
-from mooring.apiserver.http.rendering import Rendering
-from mooring.apiserver.http.reply import TEXT, Reply, created_status
-from mooring.apiserver.http.request import IncomingRequest, RequestInfo
+from mooring.apiserver.http.rendering import TEXT, Rendering, Reply, created_status
+from mooring.apiserver.http.request import EXACT, IncomingRequest, Query, RequestInfo, check_list_options
 from mooring.apiserver.kinds.scale import SCALE_TABLE
 from mooring.apiserver.registry import create as creating
 from mooring.apiserver.registry import delete as deleting
@@ -51,7 +49,7 @@ _SCALES = Resource(_SCALE, Strategy(_SCALE), struct_of_kind(SCALE_VERSION, "Scal
 
 
 class ObjectRequests:
-    """Carries out the verbs."""
+    """Serves the verbs on objects."""
 
     def __init__(self, api_server: ApiServer) -> None:
         self._api_server = api_server
@@ -210,15 +208,15 @@ def _unsupported_patch(resource: Resource) -> StatusError:
 
 
 class SubresourceRequests:
-    """Answers for `binding`, `eviction`, `log` and `token`."""
+    """Serves `binding`, `eviction`, `log` and `token`."""
 
     def __init__(self, api_server: ApiServer) -> None:
         self._api_server = api_server
 
     async def answer(
-        self, resource: Resource, call: Call, address: RequestInfo, incoming: IncomingRequest, rendering: Rendering
+        self, resource: Resource, call: Call, info: RequestInfo, incoming: IncomingRequest, rendering: Rendering
     ) -> Reply:
-        kind, subresource = resource.kind, address.subresource
+        kind, subresource = resource.kind, info.subresource
         if kind is kinds.POD and subresource == "binding":
             return await self._bind(call, incoming, rendering)
         if kind is kinds.POD and subresource == "eviction":

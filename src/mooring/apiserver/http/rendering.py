@@ -1,16 +1,21 @@
-"""Representations of objects (JSON, YAML, Table, PartialObjectMetadata), and their negotiation.
+"""Replies, and the representations of objects: JSON, YAML, Table, PartialObjectMetadata.
 
-Input: stored bytes, documents, lists; the Accept header. Output: replies; or 406.
+Input: stored bytes, documents, lists, errors; the Accept header. Output: replies with code, body, content type and
+headers; or a 406.
 
-1. JSON costs nothing: stored bytes are sent as they are, items of a list joined with commas.
+1. JSON costs nothing: stored bytes are sent as they are, items of a list joined with commas. It ends with a newline,
+   indented JSON does not, as in Go.
 2. Only the first row of a watched table has the columns.
 3. The metadata of one object and of a list have different kinds, which are not interchangeable.
+4. Warnings are `Warning` headers of RFC 7234 with code 299. A text with control characters is left out. If all texts
+   together exceed `LETTERS_MAX`, each is cut to `LETTERS_CUT_TO`, and the rest is dropped at the limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -18,7 +23,6 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import DAEMON_SET, EVENT, Kind
-from mooring.apiserver.http.reply import JSON, YAML, Reply, error_reply, status_document
 from mooring.apiserver.http.request import IncomingRequest
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import ApiServer
@@ -31,10 +35,135 @@ from mooring.apiserver.wire.media import (
     negotiate_error,
 )
 from mooring.apiserver.wire.yaml_text import written_yaml
-from mooring.client.errors import BadRequestError, StatusError
+from mooring.client.errors import BadRequestError, ExpiredError, StatusError
 from mooring.client.interface import Listing
+from mooring.serving.pages import PageResponse
+
+LETTERS_MAX = 4 * 1024
+LETTERS_CUT_TO = 256
+
+_has_control_characters = re.compile(r"[\x00-\x1f\x7f-\x9f]").search
+
+
+def warning_headers(texts: Sequence[str]) -> list[str]:
+    """The values of the headers for these texts."""
+    if not texts:
+        return []
+    sendable = [text for text in texts if text and not _has_control_characters(text)]
+    if sum(map(len, sendable)) > LETTERS_MAX:
+        sendable = _cut([text for text in texts if text])
+    return [_header(text) for text in sendable]
+
+
+def _cut(texts: Sequence[str]) -> list[str]:
+    cut: list[str] = []
+    letters = 0
+    for text in texts:
+        short = text[:LETTERS_CUT_TO]
+        if letters < LETTERS_MAX and not _has_control_characters(short):
+            cut.append(short)
+            letters += len(short)
+    return cut
+
+
+def _header(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{escaped}"'
+
+
+JSON = "application/json"
+YAML = "application/yaml"
+TEXT = "text/plain; charset=utf-8"
+NOT_CACHED = (("Cache-Control", "no-cache, private"),)
+"""The default Cache-Control header."""
 
 _encode = msgspec.json.Encoder().encode
+
+
+@dataclass(slots=True)
+class Reply:
+    """A response: code, body, content type and headers."""
+
+    code: int
+    body: bytes
+    content_type: str = JSON
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    stream: AsyncGenerator[bytes, None] | None = None
+    """The rest of the body, for as long as it lasts: the log of a container."""
+
+
+def page_reply(response: PageResponse) -> Reply:
+    """The response of a page of a component."""
+    return Reply(response.code, response.body, response.content_type, list(response.headers), response.stream)
+
+
+def json_reply(code: int, document: Document) -> Reply:
+    return Reply(code, _encode(document) + b"\n")
+
+
+def text_reply(code: int, text: str) -> Reply:
+    return Reply(code, text.encode(), TEXT)
+
+
+def with_warnings(reply: Reply, warnings: Sequence[str]) -> Reply:
+    """A reply with Warning headers."""
+    reply.headers += [("Warning", header) for header in warning_headers(warnings)]
+    return reply
+
+
+def page_not_found() -> Reply:
+    return text_reply(404, "404 page not found\n")
+
+
+def error_reply(error: StatusError) -> Reply:
+    """An error as a Status."""
+    reply = json_reply(error.code, status_document(error))
+    if error.retry_after_s is not None:
+        reply.headers.append(("Retry-After", str(int(error.retry_after_s))))
+    return reply
+
+
+def status_document(error: StatusError) -> Document:
+    """An error as a JSON reply."""
+    document: Document = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": _metadata(error),
+        "status": "Failure",
+        "message": error.message,
+    }
+    if error.reason:
+        document["reason"] = error.reason
+    details = _details(error)
+    if details or error.has_details:
+        document["details"] = details
+    document["code"] = error.code
+    return document
+
+
+def _metadata(error: StatusError) -> Document:
+    return {"continue": error.continue_token} if isinstance(error, ExpiredError) and error.continue_token else {}
+
+
+def _details(error: StatusError) -> Document:
+    details: Document = {
+        name: error.details[name] for name in ("name", "group", "kind", "uid") if name in error.details
+    }
+    if error.causes:
+        details["causes"] = [
+            {name: text for name, text in (("reason", c.reason), ("message", c.message), ("field", c.field)) if text}
+            for c in error.causes
+        ]
+    if error.retry_after_s:
+        details["retryAfterSeconds"] = int(error.retry_after_s)
+    return details
+
+
+def created_status() -> Document:
+    """The body of 201 for a subresource that is no object."""
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _GENERATION = "deprecated.daemonset.template.generation"
 METADATA_VERSION = "meta.k8s.io/v1"
@@ -47,7 +176,7 @@ class ObjectForm(Enum):
 
 
 class IncludeObject(Enum):
-    """What of an object a row of a table carries."""
+    """The part of an object that a row of a table includes."""
 
     NONE = "None"
     METADATA = "Metadata"
@@ -56,7 +185,7 @@ class IncludeObject(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """How a reply is to look."""
+    """The format of a reply."""
 
     now_s: float
     form: ObjectForm = ObjectForm.OBJECT
@@ -84,7 +213,7 @@ class Rendering:
         return self.document(code, self._formed(resource, obj))
 
     def document(self, code: int, document: Document) -> Reply:
-        """A document that is no object of a resource, or is formed already."""
+        """A reply with a document that needs no conversion."""
         return Reply(code, self._bytes(document), YAML if self.is_yaml else JSON)
 
     def listing(self, resource: Resource, listing: Listing) -> Reply:
@@ -242,32 +371,32 @@ def negotiated(
     """The form that the client requests. Raises a 406."""
     accept = incoming.header(b"accept")
     check_producible(accept, PRODUCED_WATCHABLE if is_watch or is_list else PRODUCED)
-    wanted = negotiate(accept, is_watch=is_watch)
+    negotiated = negotiate(accept, is_watch=is_watch)
     form = ObjectForm.OBJECT
     included = IncludeObject.METADATA
-    if wanted.conversion is not None:
-        form = ObjectForm.TABLE if wanted.is_table else ObjectForm.METADATA
+    if negotiated.conversion is not None:
+        form = ObjectForm.TABLE if negotiated.is_table else ObjectForm.METADATA
         if form is ObjectForm.TABLE:
             included = _included(incoming.query.text("includeObject"))
     pretty = incoming.query.texts("pretty")
     return Rendering(
         now_s=api_server.clock.wall_s(),
         form=form,
-        version=wanted.conversion.api_version if wanted.conversion is not None else "meta.k8s.io/v1",
-        is_yaml=wanted.content_type == YAML,
-        is_pretty=wanted.is_pretty or is_pretty(pretty[0] if pretty else None, incoming.header(b"user-agent")),
+        version=negotiated.conversion.api_version if negotiated.conversion is not None else "meta.k8s.io/v1",
+        is_yaml=negotiated.content_type == YAML,
+        is_pretty=negotiated.is_pretty or is_pretty(pretty[0] if pretty else None, incoming.header(b"user-agent")),
         included=included,
-        is_for_lists=wanted.conversion is not None and wanted.conversion.kind.endswith("List"),
+        is_for_lists=negotiated.conversion is not None and negotiated.conversion.kind.endswith("List"),
     )
 
 
 def negotiated_error(incoming: IncomingRequest, error: StatusError) -> Reply:
     """An error in the representation that the client accepts."""
-    wanted = negotiate_error(incoming.header(b"accept"))
+    negotiated = negotiate_error(incoming.header(b"accept"))
     reply = error_reply(error)
-    if wanted.content_type == YAML:
+    if negotiated.content_type == YAML:
         return replace(reply, body=written_yaml(status_document(error)), content_type=YAML)
-    if wanted.is_pretty or is_pretty(incoming.query.text("pretty"), incoming.header(b"user-agent")):
+    if negotiated.is_pretty or is_pretty(incoming.query.text("pretty"), incoming.header(b"user-agent")):
         return replace(reply, body=msgspec.json.format(reply.body, indent=2))
     return reply
 

@@ -18,7 +18,7 @@ from typing import Self
 
 from mooring.apiserver.errors import method_not_allowed
 from mooring.apiserver.http.handler import RequestHandler
-from mooring.apiserver.http.reply import error_reply
+from mooring.apiserver.http.rendering import error_reply
 from mooring.apiserver.http.request import RequestLimits
 from mooring.serving.http.listener import HttpListener, plain_error_response
 from mooring.serving.http.parser import ParseFailure, ServerLimits

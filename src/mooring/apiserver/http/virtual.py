@@ -17,9 +17,8 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD, Kind
-from mooring.api.schema.tables import struct_named, struct_of_kind
+from mooring.api.schema.types import struct_named, struct_of_kind
 from mooring.apiserver.access import reviews
-from mooring.apiserver.access.users import NODES_GROUP, User
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.apply.kind_schema import kind_schema_of_struct
 from mooring.apiserver.apply.managers import UPDATE, manager_id
@@ -28,7 +27,7 @@ from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.discovery import PLAN, REVIEWS
 from mooring.apiserver.errors import forbidden, invalid_kind, method_not_allowed
 from mooring.apiserver.http.objects import with_write_options
-from mooring.apiserver.http.reply import Reply, created_status, json_reply, with_warnings
+from mooring.apiserver.http.rendering import Reply, created_status, json_reply, with_warnings
 from mooring.apiserver.http.request import IncomingRequest, RequestInfo
 from mooring.apiserver.registry.binding import BINDING, bind
 from mooring.apiserver.resources import Resource
@@ -39,9 +38,10 @@ from mooring.apiserver.wire.media import negotiate
 from mooring.client.errors import InvalidError, ServerError, StatusCause, StatusError
 from mooring.kit.clock import format_rfc3339
 from mooring.serving.pages import PageRequest, PageResponse
+from mooring.serving.users import NODES_GROUP, User
 
 ADMITTED_AT_ONCE = 50
-"""Pods of a plan that are admitted before other requests go on."""
+"""Pods of a plan that are admitted before other requests get a turn."""
 
 Answer = Callable[[RequestInfo, IncomingRequest, User], Awaitable[Reply]]
 
@@ -49,38 +49,38 @@ _BY_ADDRESS = {(kind.api_version, kind.plural): kind for kind in REVIEWS}
 
 
 class VirtualResources:
-    """Answers for what is never stored."""
+    """Serves the resources that are not stored."""
 
     def __init__(self, api_server: ApiServer) -> None:
         self._api_server = api_server
 
-    def answering(self, address: RequestInfo) -> Answer | None:
+    def answering(self, info: RequestInfo) -> Answer | None:
         """The virtual resource at an address; None for a stored resource."""
-        if address.name:
+        if info.name:
             return None
-        if (address.api_version, address.resource) == ("v1", "bindings"):
+        if (info.api_version, info.resource) == ("v1", "bindings"):
             return self._bind
-        if (address.api_version, address.resource) == (PLAN.api_version, PLAN.plural):
+        if (info.api_version, info.resource) == (PLAN.api_version, PLAN.plural):
             return self._plan if PLAN in self._api_server.discovery.virtual_kinds() else None
-        return self._review if (address.api_version, address.resource) in _BY_ADDRESS else None
+        return self._review if (info.api_version, info.resource) in _BY_ADDRESS else None
 
-    async def _bind(self, address: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
-        if incoming.method != "POST" or not address.namespace:
+    async def _bind(self, info: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
+        if incoming.method != "POST" or not info.namespace:
             raise method_not_allowed()
-        call = self._call(BINDING, address, incoming, user)
+        call = self._call(BINDING, info, incoming, user)
         body = await self._api_server.read_other(call, await incoming.body(), incoming.content_type, "v1", "Binding")
         await bind(self._api_server.context, call, body)
         return with_warnings(json_reply(201, created_status()), call.warnings)
 
-    async def _plan(self, address: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
-        if incoming.method != "POST" or address.namespace:
+    async def _plan(self, info: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
+        if incoming.method != "POST" or info.namespace:
             raise method_not_allowed()
-        call = self._call(PLAN, address, incoming, user)
+        call = self._call(PLAN, info, incoming, user)
         data = await incoming.body()
         plan = await self._api_server.read_other(call, data, incoming.content_type, PLAN.api_version, PLAN.kind)
         worker = self._api_server.context.worker
         request = await worker.run(len(data), _plan_request, plan)
-        nodes = [each["node"] for each in request.get("nodeTypes") or () if each.get("node")]
+        nodes = [node_type["node"] for node_type in request.get("nodeTypes") or () if node_type.get("node")]
         await worker.run(len(data), _default_all, self._resource(NODE).strategy, nodes)
         await self._check_namespaces(request.get("pods") or [], plan, user)
         await self._admit_pods(request.get("pods") or [], call, len(data))
@@ -95,7 +95,7 @@ class VirtualResources:
         return with_warnings(json_reply(201, plan), call.warnings)
 
     async def _check_namespaces(self, pods: list[Document], plan: Document, user: User) -> None:
-        """Admission would tell what exists in a namespace: service accounts, limits."""
+        """Admission errors would reveal the contents of a namespace: service accounts, limits."""
         for namespace in sorted({(pod.get("metadata") or {}).get("namespace") or "default" for pod in pods}):
             if not await self._api_server.may_list_pods(user, namespace):
                 raise forbidden(PLAN, _name_of(plan), f'you cannot list pods in the namespace "{namespace}"')
@@ -120,20 +120,20 @@ class VirtualResources:
         assert resource is not None, f"{kind.plural} are always served"
         return resource
 
-    async def _review(self, address: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
-        kind = _BY_ADDRESS[address.api_version, address.resource]
-        if incoming.method != "POST" or kind.is_namespaced != bool(address.namespace):
+    async def _review(self, info: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
+        kind = _BY_ADDRESS[info.api_version, info.resource]
+        if incoming.method != "POST" or kind.is_namespaced != bool(info.namespace):
             raise method_not_allowed()
         negotiate(incoming.header(b"accept"), has_table=False)
-        call = self._call(kind, address, incoming, user)
+        call = self._call(kind, info, incoming, user)
         data = await incoming.body()
         review = await self._api_server.read_other(call, data, incoming.content_type, kind.api_version, kind.kind)
         await self._api_server.context.worker.run(len(data), _stamp, kind, review, call)
         if NODES_GROUP in (review.get("spec") or {}).get("groups", ()) or NODES_GROUP in user.groups:
             await self._api_server.node_graph.wait_filled()
-        return with_warnings(json_reply(201, self._reviewed(kind, review, address, user)), call.warnings)
+        return with_warnings(json_reply(201, self._reviewed(kind, review, info, user)), call.warnings)
 
-    def _reviewed(self, kind: Kind, review: Document, address: RequestInfo, user: User) -> Document:
+    def _reviewed(self, kind: Kind, review: Document, info: RequestInfo, user: User) -> Document:
         authorizer = self._api_server.authorizer
         match kind.kind:
             case "TokenReview":
@@ -147,11 +147,11 @@ class VirtualResources:
             case "SelfSubjectRulesReview":
                 return reviews.self_subject_rules_review(review, user, authorizer)
             case _:
-                return reviews.local_subject_access_review(review, address.namespace, authorizer)
+                return reviews.local_subject_access_review(review, info.namespace, authorizer)
 
-    def _call(self, kind: Kind, address: RequestInfo, incoming: IncomingRequest, user: User) -> Call:
+    def _call(self, kind: Kind, info: RequestInfo, incoming: IncomingRequest, user: User) -> Call:
         now_s = self._api_server.clock.wall_s()
-        call = Call("create", kind, user, now_s, format_rfc3339(int(now_s)), address.namespace)
+        call = Call("create", kind, user, now_s, format_rfc3339(int(now_s)), info.namespace)
         return with_write_options(call, incoming, "CreateOptions")
 
 

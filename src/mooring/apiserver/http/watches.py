@@ -21,10 +21,8 @@ import msgspec
 from mooring.api.caches import BoundedCache
 from mooring.apiserver.call import Call
 from mooring.apiserver.http.broadcasts import Broadcasts, WatchSubscriber, position_after, position_of
-from mooring.apiserver.http.query import ListOptions, check_list_options
-from mooring.apiserver.http.rendering import ObjectForm, Rendering
-from mooring.apiserver.http.reply import JSON, NOT_CACHED, status_document
-from mooring.apiserver.http.request import RequestLimits
+from mooring.apiserver.http.rendering import JSON, NOT_CACHED, ObjectForm, Rendering, status_document
+from mooring.apiserver.http.request import ListOptions, RequestLimits, check_list_options
 from mooring.apiserver.registry.reading import watch_revision
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import ApiServer
@@ -110,7 +108,7 @@ class _WatchQuery:
 
 
 class _WatchRequest:
-    """One watch while it runs."""
+    """One open watch."""
 
     def __init__(
         self,
@@ -162,20 +160,20 @@ class _WatchRequest:
 
     async def _send_changes(self, since: int) -> None:
         key = self._query.key
-        listener = WatchSubscriber(self._long_running, position_after(since))
+        subscriber = WatchSubscriber(self._long_running, position_after(since))
         while True:
-            if self._is_special or not self._broadcasts.takes(key, listener.position):
-                await self._send_until_caught_up(key, listener)
-            await self._broadcasts.serve(key, listener, self._watch_since, self._lines.of_event)
+            if self._is_special or not self._broadcasts.takes(key, subscriber.position):
+                await self._send_until_caught_up(key, subscriber)
+            await self._broadcasts.serve(key, subscriber, self._watch_since, self._lines.of_event)
 
-    async def _send_until_caught_up(self, key: Hashable, listener: WatchSubscriber) -> None:
-        """Until a broadcast can go on from here."""
-        async with self._watch_since(listener.position // 2) as watch:
+    async def _send_until_caught_up(self, key: Hashable, subscriber: WatchSubscriber) -> None:
+        """Send changes until a broadcast can continue at the position of the subscriber."""
+        async with self._watch_since(subscriber.position // 2) as watch:
             while batch := await watch.next_batch():
                 lines = [self._event_line(event) for event in batch]
                 await self._long_running.write(b"".join(lines))
-                listener.position = position_of(batch[-1])
-                if not self._is_special and self._broadcasts.takes(key, listener.position):
+                subscriber.position = position_of(batch[-1])
+                if not self._is_special and self._broadcasts.takes(key, subscriber.position):
                     return
 
     def _watch_since(self, since: int) -> Watch:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, column
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, too_long
 from mooring.apiserver.validation.names import config_key_errors
 

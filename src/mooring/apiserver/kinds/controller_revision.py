@@ -5,7 +5,7 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import AGE, NAME, NONE, Cell, KindTable, age, column
+from mooring.apiserver.tables import AGE, NAME, NONE, Cell, KindTable, age, column
 from mooring.apiserver.validation.fields import FieldError, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.schema_rules import struct_rules

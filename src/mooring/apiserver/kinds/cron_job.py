@@ -22,7 +22,7 @@ from mooring.apiserver.kinds.workloads import (
     selector_value,
 )
 from mooring.apiserver.strategy import StatusStrategy
-from mooring.apiserver.tables.columns import (
+from mooring.apiserver.tables import (
     AGE,
     NAME,
     NONE,
@@ -45,7 +45,7 @@ SUCCEEDED_JOBS_KEPT = 3
 FAILED_JOBS_KEPT = 1
 
 NAME_BYTES_MAX = 52
-"""A job's name is at most 63 bytes long, and eleven of them will be the time."""
+"""The name of a Job has at most 63 bytes, and eleven of them are the time."""
 
 _SPEC = struct_rules("batch", "CronJobSpec")
 _is_zone_part = re.compile(r"[A-Za-z.\-_0-9+]{1,14}").fullmatch

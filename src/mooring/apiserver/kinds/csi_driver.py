@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import AGE, NAME, NONE, UNSET, Cell, KindTable, age, boolean, column
+from mooring.apiserver.tables import AGE, NAME, NONE, UNSET, Cell, KindTable, age, boolean, column
 from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import validate_immutable
 from mooring.apiserver.validation.schema_rules import struct_rules
@@ -89,7 +89,7 @@ def _csi_driver_cells(obj: Document, now_s: float) -> list[Cell]:
         spec.get("attachRequired") is not False,
         bool(spec.get("podInfoOnMount")),
         bool(spec.get("storageCapacity")),
-        UNSET if requests is None else ",".join(each.get("audience", "") for each in requests),
+        UNSET if requests is None else ",".join(request.get("audience", "") for request in requests),
         bool(spec.get("requiresRepublish")),
         ",".join(spec.get("volumeLifecycleModes") or ()) or NONE,
         age(obj, now_s),

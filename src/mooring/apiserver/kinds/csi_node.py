@@ -10,7 +10,7 @@ from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, integer
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, integer
 from mooring.apiserver.validation.fields import FieldError, duplicate, first_positions, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import qualified_name_errors

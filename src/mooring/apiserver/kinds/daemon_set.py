@@ -32,7 +32,7 @@ from mooring.apiserver.kinds.workloads import (
     validate_selector_matches,
 )
 from mooring.apiserver.strategy import StatusStrategy
-from mooring.apiserver.tables.columns import (
+from mooring.apiserver.tables import (
     AGE,
     NAME,
     Cell,

@@ -27,7 +27,7 @@ from mooring.apiserver.kinds.workloads import (
     validate_not_decremented,
 )
 from mooring.apiserver.strategy import StatusStrategy, keep
-from mooring.apiserver.tables.columns import (
+from mooring.apiserver.tables import (
     AGE,
     NAME,
     Cell,
@@ -55,7 +55,7 @@ PROGRESS_DEADLINE_S = 600
 
 
 def check_rollback_revision(metadata: Document) -> None:
-    """An annotation that kube-apiserver makes a number of on the way in."""
+    """Reject an annotation that kube-apiserver converts to a number, if it is not one."""
     revision = (metadata.get("annotations") or {}).get(ROLLBACK_REVISION)
     if revision and (error := int64_error(revision)):
         raise BadRequestError(

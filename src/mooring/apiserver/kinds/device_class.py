@@ -9,7 +9,7 @@ from mooring.api.resources import is_extended_resource
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.devices import CONFIGS_COUNT_MAX, validate_configuration, validate_each, validate_selectors
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import NAME_AND_AGE
+from mooring.apiserver.tables import NAME_AND_AGE
 from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.apiserver.validation.names import long_name_errors
 

@@ -14,7 +14,7 @@ from mooring.api.field_errors import quoted
 from mooring.api.labels import label_value_errors
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import AGE, NAME, SHOWN_MAX, UNSET, Cell, KindTable, age, column, cut_short
+from mooring.apiserver.tables import AGE, NAME, SHOWN_MAX, UNSET, Cell, KindTable, age, column, cut_short
 from mooring.apiserver.validation.addresses import (
     IPV4,
     IPV6,
@@ -159,7 +159,7 @@ def _validate_hints(hints: Document, path: str) -> list[FieldError]:
 
 def _endpoint_slice_cells(piece: Document, now_s: float) -> list[Cell]:
     ports = [_slice_port(port) for port in piece.get("ports") or ()]
-    addresses = [text for each in piece.get("endpoints") or () for text in each.get("addresses") or ()]
+    addresses = [text for endpoint in piece.get("endpoints") or () for text in endpoint.get("addresses") or ()]
     return [
         piece["metadata"]["name"],
         piece.get("addressType", ""),

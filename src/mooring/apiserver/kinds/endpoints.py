@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import AGE, NAME, NONE, SHOWN_MAX, Cell, KindTable, age, column, cut_short
+from mooring.apiserver.tables import AGE, NAME, NONE, SHOWN_MAX, Cell, KindTable, age, column, cut_short
 from mooring.apiserver.validation.addresses import ip_warnings, validate_endpoint_ip, validate_ip
 from mooring.apiserver.validation.fields import FieldError, invalid, required
 from mooring.apiserver.validation.names import (

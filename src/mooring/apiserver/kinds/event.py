@@ -15,7 +15,7 @@ from mooring.api.kinds import CORE_EVENT, Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.storage.stored_form import served_field, stored_event
 from mooring.apiserver.strategy import DefaultPropagation, Strategy
-from mooring.apiserver.tables.columns import NAME, UNKNOWN, Cell, KindTable, column, since, wide
+from mooring.apiserver.tables import NAME, UNKNOWN, Cell, KindTable, column, since, wide
 from mooring.apiserver.validation.fields import FieldError, invalid, required
 from mooring.apiserver.validation.metadata import validate_immutable
 from mooring.apiserver.validation.names import dns_subdomain_errors, qualified_name_errors

@@ -19,7 +19,7 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import round_amounts
 from mooring.apiserver.kinds.pod.resources import validate_positive, validate_resource_quantity
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.tables.columns import AGE, NAME, NONE, UNKNOWN, Cell, KindTable, age, column, wide
+from mooring.apiserver.tables import AGE, NAME, NONE, UNKNOWN, Cell, KindTable, age, column, wide
 from mooring.apiserver.validation.addresses import are_of_both_families, parse_range, range_warnings, validate_range
 from mooring.apiserver.validation.fields import (
     FieldError,
@@ -148,7 +148,7 @@ def validate_taints(taints: Sequence[Document], path: str) -> list[FieldError]:
 
 
 def validate_annotations(node: Document) -> list[FieldError]:
-    """Two annotations of the scheduler's youth hold JSON."""
+    """Two annotations of early schedulers hold JSON."""
     annotations = node["metadata"].get("annotations")
     if not annotations:
         return []
@@ -297,7 +297,7 @@ def _node_cells(node: Document, now_s: float) -> list[Cell]:
 
 
 def _node_status_cell(node: Document, status: Document) -> str:
-    ready = [each for each in status.get("conditions") or () if each["type"] == "Ready"]
+    ready = [condition for condition in status.get("conditions") or () if condition["type"] == "Ready"]
     text = "Unknown"
     if ready:
         text = "Ready" if ready[-1].get("status") == "True" else "NotReady"

@@ -20,7 +20,7 @@ from mooring.apiserver.kinds.pod.resources import validate_positive_quantity
 from mooring.apiserver.kinds.pod.scheduling import validate_node_selector
 from mooring.apiserver.kinds.volume_sources import PERSISTENT_SOURCES, validate_sources
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.tables.columns import AGE, NAME, UNSET, Cell, KindTable, access_modes_text, age, column, wide
+from mooring.apiserver.tables import AGE, NAME, UNSET, Cell, KindTable, access_modes_text, age, column, wide
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE, validate_immutable
 from mooring.apiserver.validation.names import dns_subdomain_errors
@@ -170,7 +170,7 @@ def validate_mount_options(volume: Document) -> list[FieldError]:
 
 
 def has_bad_label_values(volume: Document) -> bool:
-    """Whether an old volume selects nodes by values that no label can have: then it may go on doing so."""
+    """Whether a stored volume selects nodes by invalid label values, which an update then may keep."""
     required_terms = ((volume["spec"].get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms")
     return any(
         label_value_errors(value)

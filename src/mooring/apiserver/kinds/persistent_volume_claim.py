@@ -34,7 +34,7 @@ from mooring.apiserver.kinds.persistent_volume import (
 from mooring.apiserver.kinds.pod.defaults import round_amounts
 from mooring.apiserver.kinds.pod.resources import validate_positive_quantity, validate_resource_quantity
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, access_modes_text, age, column
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, access_modes_text, age, column
 from mooring.apiserver.validation.fields import FieldError, Verbatim, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE, validate_immutable
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors, qualified_name_errors
@@ -129,8 +129,10 @@ def validate_claim_update(claim: Document, old: Document) -> list[FieldError]:
         if name is not None and old_name is None and old_annotation in (None, name):
             spec.pop("storageClassName")
     if claim["status"].get("phase") == "Bound":
-        _overlook_growth(spec, old_spec)
-    if not means_the_same(_tidy(spec), _tidy(old_spec), "core", "PersistentVolumeClaimSpec"):
+        _ignore_growth(spec, old_spec)
+    if not means_the_same(
+        _without_empty_volume_name(spec), _without_empty_volume_name(old_spec), "core", "PersistentVolumeClaimSpec"
+    ):
         difference = internal_diff(old_spec, spec, "PersistentVolumeClaimSpec")
         errors.append(forbidden("spec", f"{_ONLY_FOR_BOUND}\n{difference}"))
     errors += _validate_shrinking(claim, old)
@@ -204,7 +206,7 @@ def _validate_claim_source(source: Document, path: str, tolerance: ClaimValidati
     return errors
 
 
-def _overlook_growth(spec: Document, old_spec: Document) -> None:
+def _ignore_growth(spec: Document, old_spec: Document) -> None:
     resources = spec.get("resources") or {}
     if "requests" in resources:
         old_size = _requested(old_spec)
@@ -253,8 +255,8 @@ def _class_annotation(claim: Document) -> str | None:
     return name
 
 
-def _tidy(spec: Document) -> Document:
-    """Without an empty name of a volume, which is none."""
+def _without_empty_volume_name(spec: Document) -> Document:
+    """The spec without an empty volume name, which means no volume."""
     return spec if spec.get("volumeName") else {field: value for field, value in spec.items() if field != "volumeName"}
 
 
@@ -312,14 +314,14 @@ class PersistentVolumeClaimStrategy(Strategy):
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["status"] = {"phase": "Pending"}
-        settle_data_sources(obj["spec"], {})
+        normalize_data_sources(obj["spec"], {})
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_persistent_volume_claim_spec(obj["spec"], "spec")
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         keep(obj, old, "status")
-        settle_data_sources(obj["spec"], old["spec"])
+        normalize_data_sources(obj["spec"], old["spec"])
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         old_spec = dict(old["spec"])
@@ -352,8 +354,8 @@ def claim_spec_warnings(spec: Document, path: str) -> list[str]:
     return warnings
 
 
-def settle_data_sources(spec: Document, old_spec: Document) -> None:
-    """Drop what cannot be a source, then make the two fields agree."""
+def normalize_data_sources(spec: Document, old_spec: Document) -> None:
+    """Drop invalid data sources, and make `dataSource` and `dataSourceRef` equal."""
     drop_disabled_claim_fields(spec, old_spec)
     has_old = "dataSource" in old_spec or "dataSourceRef" in old_spec
     if not has_old and "dataSourceRef" not in spec and "dataSource" in spec:

@@ -13,7 +13,7 @@ from mooring.apiserver.kinds.workloads import (
     validate_int_or_percent,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, column, integer
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column, integer
 from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.selectors import validate_conditions, validate_label_selector

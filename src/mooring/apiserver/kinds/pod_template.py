@@ -10,7 +10,7 @@ from mooring.apiserver.kinds.pod.spec import validate_pod_annotations, validate_
 from mooring.apiserver.kinds.pod.update import options_after
 from mooring.apiserver.kinds.pod.warnings import pod_template_warnings
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import NAME, Cell, KindTable, column, containers_and_images, labels_text
+from mooring.apiserver.tables import NAME, Cell, KindTable, column, containers_and_images, labels_text
 from mooring.apiserver.validation.fields import FieldError, forbidden
 from mooring.apiserver.validation.metadata import validate_annotations, validate_labels
 from mooring.apiserver.validation.values import means_the_same

@@ -8,7 +8,7 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, boolean, column, integer
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, boolean, column, integer
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.schema_rules import enum_values, validate_required_enum

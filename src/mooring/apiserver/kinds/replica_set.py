@@ -24,7 +24,7 @@ from mooring.apiserver.kinds.workloads import (
     validate_workload_selector,
 )
 from mooring.apiserver.strategy import StatusStrategy
-from mooring.apiserver.tables.columns import Cell, KindTable, age, containers_and_images, selector_text, template_spec
+from mooring.apiserver.tables import Cell, KindTable, age, containers_and_images, selector_text, template_spec
 from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.apiserver.validation.schema_rules import struct_rules
 

@@ -25,7 +25,7 @@ from mooring.apiserver.kinds.workloads import (
     validate_restart_policy_always,
 )
 from mooring.apiserver.strategy import DefaultPropagation, StatusStrategy, Strategy, keep
-from mooring.apiserver.tables.columns import Cell, KindTable, age, containers_and_images, labels_text, template_spec
+from mooring.apiserver.tables import Cell, KindTable, age, containers_and_images, labels_text, template_spec
 from mooring.apiserver.validation.fields import FieldError, FieldErrorType, invalid, required
 from mooring.apiserver.validation.names import long_name_errors
 from mooring.apiserver.validation.schema_rules import struct_rules

@@ -35,7 +35,7 @@ from mooring.apiserver.kinds.pod.volumes import validate_template_metadata
 from mooring.apiserver.kinds.volume_attachment import keep_metadata
 from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, column
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.addresses import validate_interface_address
 from mooring.apiserver.validation.fields import (
     FieldError,
@@ -159,9 +159,9 @@ def validate_request_reference(name: str, path: str, names: RequestNames) -> lis
     return errors if is_known else [*errors, invalid(path, name, _UNKNOWN_REQUEST)]
 
 
-def validate_request_references(names: Sequence[str], path: str, known: RequestNames) -> list[FieldError]:
+def validate_request_references(names: Sequence[str], path: str, request_names: RequestNames) -> list[FieldError]:
     return validate_set(
-        names, REQUESTS_COUNT_MAX, lambda name, here: validate_request_reference(name, here, known), path
+        names, REQUESTS_COUNT_MAX, lambda name, here: validate_request_reference(name, here, request_names), path
     )
 
 

@@ -6,7 +6,7 @@ from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.resource_claim import default_resource_claim_template, validate_resource_claim_template
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import NAME_AND_AGE
+from mooring.apiserver.tables import NAME_AND_AGE
 from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.values import internal_value, means_the_same

@@ -16,7 +16,7 @@ from mooring.apiserver.kinds.pod.resources import (
     validate_resource_quantity,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, column
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.fields import FieldError, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.values import internal_value
@@ -130,7 +130,7 @@ def _validate_requirement(requirement: Document, scope: str, path: str) -> list[
 
 
 def _mismatches(scope: str, hard: Iterable[str]) -> int:
-    """How many of the resources a scope cannot narrow."""
+    """The number of resources that a scope cannot restrict."""
     fitting = _RESOURCES_BY_SCOPE.get(scope)
     if fitting is None:
         return 0
@@ -200,7 +200,7 @@ class ResourceQuotaStrategy(Strategy):
 
 
 def _order_warnings(hard: Document, resource: str) -> list[str]:
-    """Requests that may be more than the limits."""
+    """Warnings about requests that may exceed the limits."""
     request, limit = f"requests.{resource}", f"limits.{resource}"
     if request not in hard and resource in ("cpu", "memory"):
         request = resource

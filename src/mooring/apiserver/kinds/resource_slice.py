@@ -32,7 +32,7 @@ from mooring.apiserver.kinds.devices import (
 from mooring.apiserver.kinds.pod.scheduling import validate_node_selector
 from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, column
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.fields import (
     FieldError,
     forbidden,
@@ -121,9 +121,9 @@ def _validate_capacity_amounts(amounts: Sequence[str], default: str, total: str,
         if _is_more(amounts[index - 1], amounts[index])
     ]
 
-    def too_large(amount: str, here: str) -> list[FieldError]:
+    def too_large(amount: str, path: str) -> list[FieldError]:
         return (
-            [invalid(here, amount, f"option is larger than capacity value: {total}")] if _is_more(amount, total) else []
+            [invalid(path, amount, f"option is larger than capacity value: {total}")] if _is_more(amount, total) else []
         )
 
     errors += validate_set(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.role import GROUP, RbacStrategy
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, column, wide
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column, wide
 from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import name_is_dns_subdomain
 from mooring.apiserver.validation.names import path_segment_errors
@@ -31,7 +31,7 @@ def validate_role_binding(binding: Document, is_namespaced: bool) -> list[FieldE
 
 
 def validate_role_change(binding: Document, old: Document) -> list[FieldError]:
-    """A binding is for one role, for ever."""
+    """Field errors of a changed `roleRef`, which is immutable."""
     role = binding.get("roleRef") or {}
     if role == old.get("roleRef"):
         return []
@@ -65,9 +65,11 @@ def _role_binding_cells(obj: Document, now_s: float) -> list[Cell]:
         obj["metadata"]["name"],
         f"{role.get('kind', '')}/{role.get('name', '')}",
         age(obj, now_s),
-        ", ".join(each["name"] for each in subjects if each["kind"] == "User"),
-        ", ".join(each["name"] for each in subjects if each["kind"] == "Group"),
-        ", ".join(f"{each.get('namespace', '')}/{each['name']}" for each in subjects if each["kind"] == _ACCOUNT),
+        ", ".join(subject["name"] for subject in subjects if subject["kind"] == "User"),
+        ", ".join(subject["name"] for subject in subjects if subject["kind"] == "Group"),
+        ", ".join(
+            f"{subject.get('namespace', '')}/{subject['name']}" for subject in subjects if subject["kind"] == _ACCOUNT
+        ),
     ]
 
 

@@ -14,7 +14,7 @@ from mooring.apiserver.kinds.pod.options import STRICT
 from mooring.apiserver.kinds.pod.resources import validate_resource_requirements
 from mooring.apiserver.kinds.pod.scheduling import validate_tolerations
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, column
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.fields import FieldError, duplicate
 from mooring.apiserver.validation.metadata import validate_labels
 from mooring.apiserver.validation.schema_rules import struct_rules

@@ -5,17 +5,14 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
-
 from mooring.api.document import Document
 from mooring.api.kinds import REPLICATION_CONTROLLER, Kind
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, integer
+from mooring.apiserver.apply.update import SCALE_VERSION
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, bare_selector_text, integer
 from mooring.apiserver.validation.fields import FieldError
 from mooring.apiserver.validation.metadata import name_is_dns_subdomain, validate_object_meta
 from mooring.apiserver.validation.schema_rules import struct_rules
 
-SCALE_VERSION = "autoscaling/v1"
-SCALE_KIND = "Scale"
 _SHARED = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -38,21 +35,27 @@ SCALE_TABLE = KindTable(
     ),
     _scale_cells,
 )
-"""Of the scales of all kinds that have one."""
+"""The table of Scales of all kinds."""
 
 
 def scale_of(kind: Kind, obj: Document) -> Document:
     """The scale of an object."""
-    metadata, spec = obj["metadata"], obj["spec"]
-    wanted = spec.get("replicas", 0)
-    status: Document = {"replicas": (obj.get("status") or {}).get("replicas", 0)}
-    if selector := _selector_text(kind, spec):
+    spec = obj["spec"]
+    actual = (obj.get("status") or {}).get("replicas", 0)
+    return scale_document(obj, spec.get("replicas", 0), actual, _selector_text(kind, spec))
+
+
+def scale_document(obj: Document, replicas: int, actual_replicas: int, selector: str) -> Document:
+    """The Scale of an object with these replicas."""
+    metadata = obj["metadata"]
+    status: Document = {"replicas": actual_replicas}
+    if selector:
         status["selector"] = selector
     return {
-        "kind": SCALE_KIND,
+        "kind": "Scale",
         "apiVersion": SCALE_VERSION,
         "metadata": {name: metadata[name] for name in _SHARED if name in metadata},
-        "spec": {"replicas": wanted} if wanted else {},
+        "spec": {"replicas": replicas} if replicas else {},
         "status": status,
     }
 
@@ -77,19 +80,4 @@ def _selector_text(kind: Kind, spec: Document) -> str:
     selector = spec.get("selector") or {}
     if kind is REPLICATION_CONTROLLER:
         return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
-    terms = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
-    terms += [(each["key"], _term(each)) for each in selector.get("matchExpressions") or ()]
-    return ",".join(text for _, text in sorted(terms, key=itemgetter(0)))
-
-
-def _term(expression: Document) -> str:
-    key, values = expression["key"], ",".join(sorted(expression.get("values") or ()))
-    match expression["operator"]:
-        case "In":
-            return f"{key} in ({values})"
-        case "NotIn":
-            return f"{key} notin ({values})"
-        case "Exists":
-            return str(key)
-        case _:
-            return f"!{key}"
+    return bare_selector_text(selector)

@@ -21,7 +21,7 @@ from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.config_map import DATA_BYTES_MAX, decoded_length, validate_immutable_data
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, column
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.fields import FieldError, invalid, required, too_long
 from mooring.apiserver.validation.metadata import validate_immutable
 from mooring.apiserver.validation.names import config_key_errors

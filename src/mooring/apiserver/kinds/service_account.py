@@ -5,7 +5,7 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import NAME_AND_AGE
+from mooring.apiserver.tables import NAME_AND_AGE
 from mooring.apiserver.validation.fields import FieldError
 
 SERVICE_ACCOUNT_TABLE = NAME_AND_AGE

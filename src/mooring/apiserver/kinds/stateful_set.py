@@ -39,7 +39,7 @@ from mooring.apiserver.kinds.workloads import (
     validate_workload_selector,
 )
 from mooring.apiserver.strategy import StatusStrategy
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, containers_and_images, template_spec
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, containers_and_images, template_spec
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import name_is_dns_label, validate_annotations, validate_labels
 from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules
@@ -301,7 +301,7 @@ class StatefulSetStrategy(WorkloadStrategy):
 
 
 def _drop_disabled_fields(obj: Document, old: Document | None) -> None:
-    """`maxUnavailable` waits behind a feature gate, unless the object already has it."""
+    """Drop `maxUnavailable`, which is behind a feature gate, unless the stored object has it."""
     rolling = obj["spec"]["updateStrategy"].get("rollingUpdate")
     if rolling is None or "maxUnavailable" not in rolling:
         return

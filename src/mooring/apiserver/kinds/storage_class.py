@@ -12,7 +12,7 @@ from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.node import DEPRECATED_NODE_LABELS
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, column
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.fields import FieldError, duplicate, first_positions, invalid, required, too_long
 from mooring.apiserver.validation.names import qualified_name_errors
 from mooring.apiserver.validation.schema_rules import struct_rules, validate_enum

@@ -12,7 +12,7 @@ from mooring.apiserver.kinds.persistent_volume import default_volume_source, val
 from mooring.apiserver.kinds.pod.defaults import round_amounts
 from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, boolean, column
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, boolean, column
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, required, too_long
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import range_rule

@@ -108,7 +108,7 @@ def _validate_disk(struct_name: str) -> Callable[[Document, str], list[FieldErro
 
 
 def _by_schema(struct_name: str) -> Callable[[Document, str], list[FieldError]]:
-    """A source without rules beyond the schema."""
+    """Validates a source by the schema alone."""
     return struct_rules("core", struct_name).validate
 
 

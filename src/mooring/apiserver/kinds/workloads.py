@@ -18,7 +18,7 @@ from mooring.apiserver.kinds.pod.prepare import drop_disabled_template_fields
 from mooring.apiserver.kinds.pod.resources import NOT_NEGATIVE
 from mooring.apiserver.kinds.pod.warnings import pod_template_warnings
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import AGE, NAME, column, integer, wide
+from mooring.apiserver.tables import AGE, NAME, column, integer, wide
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import dns_label_errors, percent_errors
@@ -69,9 +69,11 @@ def selector_matcher(selector: Document | None) -> LabelMatcher | None:
         match_labels=selector.get("matchLabels") or {},
         match_expressions=tuple(
             LabelSelectorRequirement(
-                key=each.get("key", ""), operator=each.get("operator", ""), values=tuple(each.get("values") or ())
+                key=match_expression.get("key", ""),
+                operator=match_expression.get("operator", ""),
+                values=tuple(match_expression.get("values") or ()),
             )
-            for each in selector.get("matchExpressions") or ()
+            for match_expression in selector.get("matchExpressions") or ()
         ),
     )
     try:
@@ -150,7 +152,8 @@ def selector_value(selector: Document | None) -> Document | None:
         value["matchLabels"] = labels_value(labels)
     if expressions := selector.get("matchExpressions"):
         value["matchExpressions"] = [
-            {name: each[name] for name in ("key", "operator", "values") if name in each} for each in expressions
+            {name: expression[name] for name in ("key", "operator", "values") if name in expression}
+            for expression in expressions
         ]
     return value
 

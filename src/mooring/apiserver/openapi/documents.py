@@ -27,7 +27,7 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.api.schema.tables import struct_named, struct_of_kind
+from mooring.api.schema.types import struct_named, struct_of_kind
 from mooring.apiserver.discovery import Discovery
 from mooring.apiserver.openapi.operations import (
     DELETE_OPTIONS,
@@ -47,7 +47,7 @@ from mooring.apiserver.openapi.operations import (
     type_of,
     virtual_path,
 )
-from mooring.apiserver.openapi.schemas import META, SECOND, THIRD, DocumentVersion, Schemas, group_version_kind
+from mooring.apiserver.openapi.schemas import META, V2, V3, DocumentVersion, Schemas, group_version_kind
 from mooring.apiserver.resources import Resource, ResourceTable
 
 _encode = msgspec.json.Encoder().encode
@@ -62,38 +62,38 @@ class EncodedDocument:
 
 
 class OpenApi:
-    """Writes OpenAPI documents, and remembers them."""
+    """Encodes OpenAPI documents, and caches them."""
 
     def __init__(self, resources: ResourceTable, discovery: Discovery) -> None:
         self._resources = resources
         self._discovery = discovery
-        self._second: tuple[int, tuple[Kind, ...], EncodedDocument] | None = None
-        self._third: dict[str, tuple[tuple[Resource, ...], EncodedDocument]] = {}
+        self._v2: tuple[int, tuple[Kind, ...], EncodedDocument] | None = None
+        self._v3: dict[str, tuple[tuple[Resource, ...], EncodedDocument]] = {}
 
-    def second(self) -> EncodedDocument:
-        """Everything in one document."""
+    def v2(self) -> EncodedDocument:
+        """The document of version 2."""
         generation, virtual = self._resources.generation, self._discovery.virtual_kinds()
-        if self._second is None or self._second[:2] != (generation, virtual):
-            self._second = generation, virtual, _written(second_document(self._resources, virtual))
-        return self._second[2]
+        if self._v2 is None or self._v2[:2] != (generation, virtual):
+            self._v2 = generation, virtual, _written(v2_document(self._resources, virtual))
+        return self._v2[2]
 
-    def third(self, name: str) -> EncodedDocument | None:
-        """The document with this name in the index: `api/v1`, `apis/apps/v1`, `version`."""
+    def v3(self, name: str) -> EncodedDocument | None:
+        """The document of version 3 with this name in the index: `api/v1`, `apis/apps/v1`, `version`."""
         if name not in self._names():
             return None
         resources, api_version = self._about(name)
         # A changed definition makes new resources, so that the same resources mean the same document.
         state = tuple(resources)
-        known = self._third.get(name)
+        known = self._v3.get(name)
         if known is None or known[0] != state:
-            known = self._third[name] = state, _written(self._made(name, api_version, resources))
+            known = self._v3[name] = state, _written(self._made(name, api_version, resources))
         return known[1]
 
     def index(self) -> Document:
-        """Where the documents are."""
+        """The index of the documents of version 3."""
         paths: Document = {}
         for name in sorted(self._names()):
-            written = self.third(name)
+            written = self.v3(name)
             assert written is not None, f"{name} is no document"
             paths[name] = {"serverRelativeURL": f"/openapi/v3/{name}?hash={written.digest}"}
         return {"paths": paths}
@@ -123,9 +123,9 @@ class OpenApi:
 
     def _made(self, name: str, api_version: str, resources: list[Resource]) -> Document:
         if not api_version:
-            return third_plain_document(name)
+            return v3_path_document(name)
         virtual = [kind for kind in self._discovery.virtual_kinds() if kind.api_version == api_version]
-        return third_document(api_version, resources, virtual)
+        return v3_document(api_version, resources, virtual)
 
 
 def _written(document: Document) -> EncodedDocument:
@@ -151,25 +151,25 @@ def schema_name(resource: Resource, kind: str) -> str:
     return f"{group}.{resource.version}.{kind}"
 
 
-def custom_schema(resource: Resource, schema: Document | None, dialect: DocumentVersion) -> Document:
+def custom_schema(resource: Resource, schema: Document | None, version: DocumentVersion) -> Document:
     """The schema of a custom kind."""
-    keeps_everything = schema is not None and bool(schema.get(_KEEPS_UNKNOWN)) and not dialect.is_third
+    keeps_everything = schema is not None and bool(schema.get(_KEEPS_UNKNOWN)) and not version.is_v3
     if schema is None or keeps_everything:
         made: Document = {"type": "object"}
     else:
-        made = _translated(schema, dialect)
-        own = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": dialect.wrapped(_OBJECT_META)}
+        made = _translated(schema, version)
+        own = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": version.wrapped(_OBJECT_META)}
         made["properties"] = dict(sorted({**made.get("properties", {}), **own}.items()))
     made["x-kubernetes-group-version-kind"] = [_group_version_kind(resource, resource.kind.kind)]
     fields = sorted(name for name in resource.selectable_fields if not name.startswith("metadata."))
-    if fields and dialect.is_third:
+    if fields and version.is_v3:
         made["x-kubernetes-selectable-fields"] = [{"fieldPath": name} for name in fields]
     return made
 
 
-def custom_list_schema(resource: Resource, dialect: DocumentVersion) -> Document:
-    items = {"type": "array", "items": dialect.reference(schema_name(resource, resource.kind.kind))}
-    metadata = dialect.wrapped(_LIST_META)
+def custom_list_schema(resource: Resource, version: DocumentVersion) -> Document:
+    items = {"type": "array", "items": version.reference(schema_name(resource, resource.kind.kind))}
+    metadata = version.wrapped(_LIST_META)
     return {
         "type": "object",
         "required": ["items"],
@@ -185,17 +185,17 @@ def _group_version_kind(resource: Resource, kind: str) -> Document:
 # --- translation ------------------------------------------------------------------------------------------------
 
 
-def _translated(schema: Document, dialect: DocumentVersion) -> Document:
-    made = dict(schema) if dialect.is_third else _without_what_cannot_be_said(schema)
+def _translated(schema: Document, version: DocumentVersion) -> Document:
+    made = dict(schema) if version.is_v3 else _without_what_cannot_be_said(schema)
     if isinstance(made.get("properties"), dict):
-        made["properties"] = {name: _translated(inner, dialect) for name, inner in made["properties"].items()}
+        made["properties"] = {name: _translated(inner, version) for name, inner in made["properties"].items()}
     for key in ("items", "additionalProperties"):
         if isinstance(made.get(key), dict):
-            made[key] = _translated(made[key], dialect)
-    if dialect.is_third and made.get(_INT_OR_STRING) and "anyOf" not in made and not made.get("allOf"):
+            made[key] = _translated(made[key], version)
+    if version.is_v3 and made.get(_INT_OR_STRING) and "anyOf" not in made and not made.get("allOf"):
         made["anyOf"] = [{"type": "integer"}, {"type": "string"}]
-    if made.get(_EMBEDDED) and (dialect.is_third or not made.get(_KEEPS_UNKNOWN)):
-        _embed(made, dialect)
+    if made.get(_EMBEDDED) and (version.is_v3 or not made.get(_KEEPS_UNKNOWN)):
+        _embed(made, version)
     return made
 
 
@@ -223,8 +223,8 @@ def _drop(made: Document, keys: Iterable[str]) -> None:
         made.pop(key, None)
 
 
-def _embed(made: Document, dialect: DocumentVersion) -> None:
-    own = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": dialect.wrapped(_OBJECT_META)}
+def _embed(made: Document, version: DocumentVersion) -> None:
+    own = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": version.wrapped(_OBJECT_META)}
     made["properties"] = dict(sorted({**(made.get("properties") or {}), **own}.items()))
     required = list(made.get("required") or ())
     made["required"] = required + [name for name in ("kind", "apiVersion") if name not in required]
@@ -265,7 +265,7 @@ KNOWN_API_VERSIONS = tuple(
 
 
 ROOTS = (".well-known/openid-configuration", "api", "apis", "openid/v1/jwks", "version")
-"""Documents that are about no group."""
+"""The documents that belong to no group."""
 
 _TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 
@@ -293,14 +293,14 @@ def plain_path(name: str, schemas: Schemas) -> Document:
 
 
 def _path(name: str, operation: str, drawer: str, answer: str, schemas: Schemas) -> Document:
-    dialect = schemas.dialect
-    schema = dialect.reference(schemas.need_special(answer)) if answer else {"type": "string"}
+    version = schemas.version
+    schema = version.reference(schemas.need_special(answer)) if answer else {"type": "string"}
     types = _TYPES if answer.startswith(META) else ("application/json",)
     if name.startswith("openid"):
         types = ("application/jwk-set+json",)
     get: Document = {"tags": [drawer], "operationId": operation}
-    if dialect.is_third:
-        reply: Document = {"description": "OK", "content": {each: {"schema": schema} for each in sorted(types)}}
+    if version.is_v3:
+        reply: Document = {"description": "OK", "content": {type_: {"schema": schema} for type_ in sorted(types)}}
     else:
         if answer:
             get["consumes"] = list(types)
@@ -326,11 +326,11 @@ _PATCHES = (
 )
 
 
-def second_document(resources: Iterable[Resource], virtual: Iterable[Kind]) -> Document:
-    """Everything in one document of the second dialect."""
+def v2_document(resources: Iterable[Resource], virtual: Iterable[Kind]) -> Document:
+    """The document of version 2, with all paths and schemas."""
     resources, virtual = list(resources), list(virtual)
     api_versions = dict.fromkeys(each.api_version for each in (*virtual, *(one.kind for one in resources)))
-    writer = _Writer(SECOND, KNOWN_API_VERSIONS)
+    writer = _Writer(V2, KNOWN_API_VERSIONS)
     for api_version in api_versions:
         writer.add(
             api_version,
@@ -345,27 +345,27 @@ def second_document(resources: Iterable[Resource], virtual: Iterable[Kind]) -> D
         "info": INFO,
         "paths": dict(sorted(writer.paths.items())),
         "definitions": dict(sorted(writer.schemas.found.items())),
-        "parameters": {name: _second_parameter(name) for name in sorted(writer.parameters)},
+        "parameters": {name: _v2_parameter(name) for name in sorted(writer.parameters)},
         "securityDefinitions": _SECURITY,
         "security": [{"BearerToken": []}],
     }
 
 
-def third_document(api_version: str, resources: Sequence[Resource], virtual: Sequence[Kind]) -> Document:
-    """One API version in the third dialect."""
+def v3_document(api_version: str, resources: Sequence[Resource], virtual: Sequence[Kind]) -> Document:
+    """The document of version 3 of one API version."""
     is_custom = any(resource.struct is None for resource in resources)
-    writer = _Writer(THIRD, KNOWN_API_VERSIONS if is_custom else (api_version,))
+    writer = _Writer(V3, KNOWN_API_VERSIONS if is_custom else (api_version,))
     writer.add(api_version, resources, virtual)
-    return _third(writer.paths, writer.schemas, _CUSTOM_INFO if is_custom else INFO)
+    return _v3(writer.paths, writer.schemas, _CUSTOM_INFO if is_custom else INFO)
 
 
-def third_plain_document(name: str) -> Document:
-    """A path that is no resource in the third dialect."""
-    schemas = Schemas(THIRD, ())
-    return _third(plain_path(name, schemas), schemas)
+def v3_path_document(name: str) -> Document:
+    """The document of version 3 of a path that is not a resource."""
+    schemas = Schemas(V3, ())
+    return _v3(plain_path(name, schemas), schemas)
 
 
-def _third(paths: Document, schemas: Schemas, info: Document = INFO) -> Document:
+def _v3(paths: Document, schemas: Schemas, info: Document = INFO) -> Document:
     return {
         "openapi": "3.0.0",
         "info": info,
@@ -375,9 +375,9 @@ def _third(paths: Document, schemas: Schemas, info: Document = INFO) -> Document
 
 
 class _Writer:
-    def __init__(self, dialect: DocumentVersion, api_versions: Iterable[str]) -> None:
-        self._dialect = dialect
-        self.schemas = Schemas(dialect, api_versions)
+    def __init__(self, version: DocumentVersion, api_versions: Iterable[str]) -> None:
+        self._version = version
+        self.schemas = Schemas(version, api_versions)
         self.paths: Document = {}
         self.parameters: dict[str, None] = {}
         self.built_in: list[str] = []
@@ -399,11 +399,13 @@ class _Writer:
         for meta in ("ObjectMeta", "ListMeta"):
             self.schemas.need(struct_named("meta", meta))
         found = self.schemas.found
-        found[schema_name(resource, resource.kind.kind)] = custom_schema(resource, resource.schema, self._dialect)
-        found[schema_name(resource, resource.list_kind)] = custom_list_schema(resource, self._dialect)
+        found[schema_name(resource, resource.kind.kind)] = custom_schema(resource, resource.schema, self._version)
+        found[schema_name(resource, resource.list_kind)] = custom_list_schema(resource, self._version)
 
     def _add_path(self, path: Path, api_version: str, resource: Resource | None) -> None:
-        item: Document = {each.method: self._operation(each, api_version, resource) for each in path.operations}
+        item: Document = {
+            operation.method: self._operation(operation, api_version, resource) for operation in path.operations
+        }
         item["parameters"] = [self._parameter(name) for name in path.parameters]
         self.paths[path.path] = item
 
@@ -417,7 +419,7 @@ class _Writer:
         parameters = [self._parameter(name) for name in operation.parameters]
         produced = _produced(operation, is_custom)
         consumed = _consumed(operation, is_custom)
-        if self._dialect.is_third:
+        if self._version.is_v3:
             if parameters:
                 made["parameters"] = parameters
             if body is not None:
@@ -445,17 +447,17 @@ class _Writer:
         if shown.kind == TEXT:
             return {"type": "string"}
         if shown.kind in (PATCH, WATCH_EVENT):
-            return self._dialect.reference(self.schemas.need_special(f"{META}.{shown.kind}"))
+            return self._version.reference(self.schemas.need_special(f"{META}.{shown.kind}"))
         if shown.kind in (DELETE_OPTIONS, STATUS):
             return self.schemas.reference(struct_named("meta", shown.kind))
         if not shown.api_version and resource is not None and resource.struct is None:
-            return self._dialect.reference(schema_name(resource, shown.kind))
+            return self._version.reference(schema_name(resource, shown.kind))
         struct = struct_of_kind(shown.api_version or api_version, shown.kind)
         assert struct is not None, f"{shown} has no schema"
         return self.schemas.reference(struct)
 
     def _parameter(self, name: str) -> Document:
-        if not self._dialect.is_third:
+        if not self._version.is_v3:
             self.parameters[name] = None
             return {"$ref": f"#/parameters/{name}"}
         made: Document = {"name": shown_name(name), "in": "path" if name in IN_PATH else "query"}
@@ -464,7 +466,7 @@ class _Writer:
         return {**made, "schema": {"type": type_of(name), "uniqueItems": True}}
 
 
-def _second_parameter(name: str) -> Document:
+def _v2_parameter(name: str) -> Document:
     made: Document = {"uniqueItems": True, "type": type_of(name), "name": shown_name(name)}
     return {**made, "in": "path", "required": True} if name in IN_PATH else {**made, "in": "query"}
 

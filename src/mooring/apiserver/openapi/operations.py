@@ -64,7 +64,7 @@ CONNECTED: Mapping[str, tuple[str, ...]] = {
     "PodProxyOptions": ("pathQuery",),
     "ServiceProxyOptions": ("pathQuery",),
 }
-"""Of what connects a client with a pod, a node or a service."""
+"""The subresources that connect a client with a pod, a node or a service."""
 
 IN_PATH = frozenset({"name", "namespace", "path"})
 
@@ -120,7 +120,7 @@ class OperationKind:
 
 @dataclass(frozen=True, slots=True)
 class OpenApiOperation:
-    """One thing that can be done at a path."""
+    """One operation at a path."""
 
     method: str
     action: str
@@ -152,7 +152,7 @@ def camel(api_version: str) -> str:
 
 
 def tag(api_version: str) -> str:
-    """`apps_v1`, `rbacAuthorization_v1`: the drawer into which generated clients put an operation."""
+    """The tag of an operation, by which client generators group operations: `apps_v1`, `rbacAuthorization_v1`."""
     version = api_version.rpartition("/")[2]
     name = camel(api_version).removesuffix(version[:1].upper() + version[1:])
     return f"{name[:1].lower()}{name[1:]}_{version}"
@@ -166,7 +166,7 @@ def base_path(api_version: str) -> str:
 
 
 def resource_paths(resource: Resource) -> Iterator[Path]:
-    """Everything that can be done with a stored kind."""
+    """The paths of a stored kind."""
     kind = resource.kind
     base, where = base_path(kind.api_version), _where(kind)
     if kind.is_namespaced:
@@ -185,7 +185,7 @@ def resource_paths(resource: Resource) -> Iterator[Path]:
 
 
 def _given(kind: Kind, *names: str) -> tuple[str, ...]:
-    """What every operation at a path takes."""
+    """The parameters of every operation at a path."""
     return (*names, "namespace", "pretty") if kind.is_namespaced else (*names, "pretty")
 
 
@@ -342,7 +342,7 @@ def _watch(action: str, name: str, kind: Kind) -> OpenApiOperation:
 
 
 def virtual_path(kind: Kind) -> Path:
-    """A kind that can only be created."""
+    """The path of a kind that can only be created."""
     base, shown = base_path(kind.api_version), OperationKind(kind.kind)
     name = f"create{_where(kind)}{kind.kind}"
     create = OpenApiOperation("post", "post", name, shown, shown, ("200", "201", "202"), shown, parameters=WRITING)

@@ -19,8 +19,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mooring.api.document import Document
-from mooring.api.schema.model import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
-from mooring.api.schema.tables import api_version_of_package, description_of
+from mooring.api.schema.types import (
+    Basic,
+    Field,
+    ListOf,
+    MapOf,
+    Scalar,
+    Struct,
+    Type,
+    api_version_of_package,
+    description_of,
+)
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _NAMED = {
@@ -67,19 +76,19 @@ _OF_EVERY_OBJECT = "TypeMeta"
 
 
 class Schemas:
-    """The schemas of one document, gathered as they are needed."""
+    """The schemas of one document, collected as they are needed."""
 
-    def __init__(self, dialect: DocumentVersion, api_versions: Iterable[str]) -> None:
+    def __init__(self, version: DocumentVersion, api_versions: Iterable[str]) -> None:
         """`api_versions` are the versions of the document."""
-        self.dialect = dialect
+        self.version = version
         self._api_versions = ("v1", *(version for version in api_versions if version != "v1"))
         self.found: dict[str, Document] = {}
 
     def reference(self, struct: Struct) -> Document:
-        return self.dialect.reference(self.need(struct))
+        return self.version.reference(self.need(struct))
 
     def need(self, struct: Struct) -> str:
-        """Makes the schema of a struct, and of all that it refers to, if that has not been done; its name."""
+        """The name of the schema of a struct, which is added to the document with all schemas that it refers to."""
         name = struct.openapi_name
         if name not in self.found:
             self.found[name] = {}  # it may refer to itself
@@ -87,9 +96,9 @@ class Schemas:
         return name
 
     def need_special(self, name: str) -> str:
-        """The same for a schema that has no struct."""
+        """As `need`, for a schema without a struct."""
         if name not in self.found:
-            self.found[name], others = special_schema(name, self.dialect)
+            self.found[name], others = special_schema(name, self.version)
             if name == WATCH_EVENT:
                 self.found[name]["x-kubernetes-group-version-kind"] = self._in_all_groups("WatchEvent")
             for other in others:
@@ -131,9 +140,9 @@ class Schemas:
     def _property(self, field: Field, struct: Struct) -> Document:
         is_always_written = not field.is_pointer and not field.omits_empty
         schema = self._type(field.type, is_always_written=is_always_written, name=field.name)
-        if "$ref" in schema and self.dialect.is_third:
+        if "$ref" in schema and self.version.is_v3:
             schema = {"allOf": [schema]}
-        if field.default is not None and self.dialect.is_third:
+        if field.default is not None and self.version.is_v3:
             schema = {**schema, "default": field.default}
         if field.is_pointer and "default" in schema and field.default is None:
             del schema["default"]
@@ -148,7 +157,7 @@ class Schemas:
         """A value; `name` is that of the field which it is in."""
         match type_:
             case Struct():
-                return self.dialect.wrapped(self.need(type_), default={})
+                return self.version.wrapped(self.need(type_), default={})
             case ListOf():
                 return {"type": "array", "items": self._type(type_.item, is_always_written=True, name=name)}
             case MapOf():
@@ -159,14 +168,14 @@ class Schemas:
 
     def _scalar(self, scalar: Scalar, *, is_always_written: bool, name: str) -> Document:
         if scalar.basic is Basic.ANY:
-            return self.dialect.reference(self.need_special(_JSON_NAMES.get(name, _JSON)))
+            return self.version.reference(self.need_special(_JSON_NAMES.get(name, _JSON)))
         if scalar.basic in _NAMED:
-            return self.dialect.reference(self.need_special(_NAMED[scalar.basic]))
+            return self.version.reference(self.need_special(_NAMED[scalar.basic]))
         type_name, form, zero = _PLAIN[scalar.basic]
         schema: Document = {"type": type_name}
         if form:
             schema["format"] = form
-        if is_always_written and zero is not None and self.dialect.is_third:
+        if is_always_written and zero is not None and self.version.is_v3:
             schema["default"] = zero
         if scalar.choices:
             schema["enum"] = sorted(scalar.choices)
@@ -202,9 +211,9 @@ def group_version_kind(api_version: str, kind: str) -> Document:
 
 @dataclass(frozen=True, slots=True)
 class DocumentVersion:
-    """How a document is written."""
+    """The version of OpenAPI in which a document is written."""
 
-    is_third: bool
+    is_v3: bool
     prefix: str
     """Of references to schemas."""
 
@@ -213,13 +222,13 @@ class DocumentVersion:
 
     def wrapped(self, name: str, **siblings: object) -> Document:
         """A reference with other keys next to it."""
-        if not self.is_third:
+        if not self.is_v3:
             return {**self.reference(name), **{key: value for key, value in siblings.items() if key != "default"}}
         return {**siblings, "allOf": [self.reference(name)]}
 
 
-SECOND = DocumentVersion(is_third=False, prefix="#/definitions/")
-THIRD = DocumentVersion(is_third=True, prefix="#/components/schemas/")
+V2 = DocumentVersion(is_v3=False, prefix="#/definitions/")
+V3 = DocumentVersion(is_v3=True, prefix="#/components/schemas/")
 
 
 WATCH_EVENT = f"{META}.WatchEvent"
@@ -230,26 +239,26 @@ _ALWAYS_TEXT: Document = {"type": "string", "default": ""}
 _ALWAYS_FLAG: Document = {"type": "boolean", "default": False}
 
 
-def special_schema(name: str, dialect: DocumentVersion) -> tuple[Document, list[str]]:
+def special_schema(name: str, version: DocumentVersion) -> tuple[Document, list[str]]:
     """A schema by its name, and the names of the schemas that it refers to."""
     schema = SPECIAL[name]
-    if not dialect.is_third:
-        schema = _SECOND.get(name, schema)
+    if not version.is_v3:
+        schema = _V2_SCHEMAS.get(name, schema)
     others: list[str] = []
-    return _translated(schema, dialect, others), others
+    return _translated(schema, version, others), others
 
 
-def _translated(schema: Document, dialect: DocumentVersion, others: list[str]) -> Document:
-    """A schema in a dialect: `@` is a reference, and the second dialect has no defaults."""
+def _translated(schema: Document, version: DocumentVersion, others: list[str]) -> Document:
+    """A schema in a version of OpenAPI: `@` is a reference, and v2 has no defaults."""
     made: Document = {}
     for key, value in schema.items():
         if key == "@":
             others.append(value)
             siblings = {"default": schema["default"]} if "default" in schema else {}
-            return dialect.wrapped(value, **siblings)
-        if key == "default" and not dialect.is_third:
+            return version.wrapped(value, **siblings)
+        if key == "default" and not version.is_v3:
             continue
-        made[key] = _translated(value, dialect, others) if isinstance(value, dict) else value
+        made[key] = _translated(value, version, others) if isinstance(value, dict) else value
     return made
 
 
@@ -376,11 +385,11 @@ SPECIAL: Mapping[str, Document] = {
         },
     },
 }
-_SECOND: Mapping[str, Document] = {
+_V2_SCHEMAS: Mapping[str, Document] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": _TEXT,
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {"type": "string", "format": "int-or-string"},
 }
-"""The values of more than one type, which the second dialect does not have."""
+"""The types with more than one JSON type, which version 2 cannot express."""
 
 
 assert all(name in SPECIAL for name in (*_NAMED.values(), _JSON, *_JSON_NAMES.values())), "a special schema is missing"

@@ -4,9 +4,9 @@
     spec_cache                     decoded, defaulted and validated specs by their exact bytes
     delete                         delete an object, immediately or with a grace period
     binding, eviction              bind a pod; delete a pod if disruption budgets allow it
-    scale, pod_log, server_status  subresources, and statuses that the server writes itself
+    scale, pod_log                 subresources
     reading                        get, list and watch
-    object_storage                 documents in the store; reads of admission plugins
+    object_storage                 documents in the store; reads of admission plugins; statuses that the server writes
     metadata                       metadata that the server sets
     context                        the dependencies of all verbs
 

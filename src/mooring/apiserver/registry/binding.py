@@ -24,7 +24,7 @@ from mooring.client.errors import BadRequestError
 from mooring.store.interface import WriteConflict
 
 BINDING = Kind("v1", "Binding", "bindings")
-"""The kind of calls to the `bindings` collection, the old way to bind. Nothing of it is ever stored."""
+"""The kind of calls to the deprecated collection `bindings`. Bindings are never stored."""
 
 _STORE_PREFIX = REGISTRY.removesuffix("/")
 

@@ -61,7 +61,7 @@ class RegistryContext:
     admission: AdmissionChain
     entropy: Entropy
     kind_schema_of: Callable[[Resource], KindSchema]
-    """The merge shape of a kind, for managed fields."""
+    """The ownership schema of a kind, for managed fields."""
     reserve: Reserver
     released: Callable[[Resource, Document], Awaitable[None]]
     """Called for every deleted object, to release its allocated values."""

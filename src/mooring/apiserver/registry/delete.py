@@ -153,7 +153,7 @@ class _GracePeriod(NamedTuple):
 
 
 _PENDING = _GracePeriod(-1, 0.0, False)
-"""It is ending already, and the request changes nothing about it."""
+"""The object is terminating already, and the request does not change that."""
 
 
 def _ending(resource: Resource, call: Call, obj: Document, options: DeleteOptions) -> _GracePeriod | None:

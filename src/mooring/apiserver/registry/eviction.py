@@ -42,8 +42,7 @@ from mooring.apiserver.kinds.pod.prepare import with_condition
 from mooring.apiserver.registry.context import RegistryContext
 from mooring.apiserver.registry.delete import DeleteOptions, check_delete_options, delete, delete_options
 from mooring.apiserver.registry.metadata import ensure_namespace
-from mooring.apiserver.registry.object_storage import WRITE_TRIES_MAX, StoredObject
-from mooring.apiserver.registry.server_status import ServerStatusWriter
+from mooring.apiserver.registry.object_storage import WRITE_TRIES_MAX, ServerStatusWriter, StoredObject
 from mooring.apiserver.validation.fields import invalid
 from mooring.client.errors import BadRequestError, ConflictError, ForbiddenError, StatusCause, TooManyRequestsError
 from mooring.store.interface import WriteConflict
@@ -139,7 +138,7 @@ async def _delete_unready(
 
 
 async def _spend(context: RegistryContext, call: Call, budget: Document) -> None:
-    """Take one disruption from a budget. Raises `StatusError` if there is none left."""
+    """Decrement the allowed disruptions of a budget. Raises `StatusError` if there are none left."""
     name = budget["metadata"]["name"]
     writer = ServerStatusWriter(context.object_storage, context.resources, context.kind_schema_of)
     for _ in range(WRITE_TRIES_MAX):

@@ -8,31 +8,38 @@ Input: kinds, names, documents. Output: documents with their resourceVersion; co
 3. Events of both event APIs are stored in one form and returned in the form of the requested kind.
 4. `StoreLookup` reads for admission plugins. Each answer is read from the store; only the decoding is cached, by the
    revision of the record. Its documents are shared: no caller changes one.
+5. `ServerStatusWriter` writes statuses for the server itself: the usage of a quota, the disruptions that a budget still
+   allows. kube-apiserver sends itself a request. Here the status is stored directly, on the condition that no other
+   write came first, with `kube-apiserver` as the manager of the changed fields.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, cast
 
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.kinds import Kind
+from mooring.api.kinds import RESOURCE_QUOTA, Kind
+from mooring.apiserver.apply.kind_schema import KindSchema
+from mooring.apiserver.apply.managers import UPDATE, manager_id
+from mooring.apiserver.apply.update import write_managed_fields
 from mooring.apiserver.call import Call
+from mooring.apiserver.resources import Resource, ResourceTable
 from mooring.apiserver.storage.stored_form import (
     decoded,
-    inward,
-    is_stored_otherwise,
-    outward_plain,
+    needs_conversion,
     partly_decoded,
     stored_form,
     stored_kind,
+    to_served,
+    to_stored,
     with_revision,
 )
 from mooring.apiserver.worker import WORKER_BYTES_MIN, WorkerThread
 from mooring.client.errors import StatusError
-from mooring.store.interface import MUST_NOT_EXIST, Record, Store
+from mooring.store.interface import MUST_NOT_EXIST, Record, Store, WriteConflict
 
 CACHED_DOCUMENTS_MAX = 4_096
 WRITE_TRIES_MAX = 64
@@ -106,7 +113,7 @@ class ObjectStorage:
         return (await self._write(kind, document, self.form(kind, document), if_revision)).revision
 
     async def replace(self, kind: Kind, document: Document, *, if_revision: int) -> WriteResult:
-        """The same, and what clients get."""
+        """As `put`. Returns what clients get, too."""
         return await self._write(kind, document, self.form(kind, document), if_revision)
 
     async def create(self, kind: Kind, document: Document) -> WriteResult:
@@ -119,7 +126,7 @@ class ObjectStorage:
             raise _too_large(len(form))
         key = kind.key(metadata.get("namespace", ""), metadata["name"])
         revision = await self._store.put(key, form, if_revision=if_revision)
-        is_same = stored_kind(kind) is kind and not is_stored_otherwise(kind)
+        is_same = stored_kind(kind) is kind and not needs_conversion(kind)
         return WriteResult(revision, form if is_same else None)
 
     async def delete(self, kind: Kind, namespace: str, name: str, *, if_revision: int) -> int:
@@ -130,7 +137,7 @@ class ObjectStorage:
         metadata = document["metadata"]
         if "resourceVersion" in metadata:
             metadata = {field: value for field, value in metadata.items() if field != "resourceVersion"}
-        return stored_form(stored_kind(kind), inward(kind, document), metadata)
+        return stored_form(stored_kind(kind), to_stored(kind, document), metadata)
 
 
 def check_document_size(document: Document, call: Call) -> None:
@@ -149,7 +156,7 @@ def _too_large(size_bytes: int) -> StatusError:
 
 def document_of(kind: Kind, value: bytes, revision: int) -> Document:
     """A stored object as a document, with its resourceVersion."""
-    document = cast(Document, outward_plain(kind, decoded(value)))
+    document = cast(Document, to_served(kind, decoded(value)))
     document["metadata"]["resourceVersion"] = str(revision)
     return document
 
@@ -193,3 +200,34 @@ class StoreLookup:
             self._cached.clear()
         self._cached[record.key] = (record.revision, document)
         return document
+
+
+OWN_MANAGER = "kube-apiserver"
+
+
+class ServerStatusWriter:
+    """Writes statuses for the server. Implements `QuotaStatusWriter`."""
+
+    def __init__(
+        self, object_storage: ObjectStorage, resources: ResourceTable, kind_schema_of: Callable[[Resource], KindSchema]
+    ) -> None:
+        self._object_storage = object_storage
+        self._resources = resources
+        self._kind_schema_of = kind_schema_of
+
+    async def write(self, kind: Kind, live: Document, status: Document, now: str) -> None:
+        """Replace the status of an object that is still as it was read. `live` is not changed."""
+        resource = self._resources.of_kind(kind)
+        new: Document = {**live, "metadata": dict(live["metadata"]), "status": status}
+        writer = manager_id(OWN_MANAGER, UPDATE, kind.api_version, "status")
+        write_managed_fields(
+            self._kind_schema_of(resource), live, new, writer, now, resource.strategies["status"].ignored_fields
+        )
+        await self._object_storage.put(kind, new, if_revision=int(live["metadata"]["resourceVersion"]))
+
+    async def write_used(self, quota: Document, used: Mapping[str, str], now: str) -> bool:
+        try:
+            await self.write(RESOURCE_QUOTA, quota, {**quota["status"], "used": dict(used)}, now)
+        except WriteConflict:
+            return False
+        return True

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mooring.api.document import Document
-from mooring.api.patching import PatchError, apply_json_patch, apply_merge_patch, apply_strategic_patch
-from mooring.api.patching.errors import go_text
-from mooring.api.patching.json_patch import COPIED_BYTES_MAX
+from mooring.api.field_errors import go_json
+from mooring.api.patching.json_patch import COPIED_BYTES_MAX, PatchError, apply_json_patch, apply_merge_patch, go_text
+from mooring.api.patching.strategic import apply_strategic_patch
 from mooring.apiserver.apply.patch import apply_patch, unreadable
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.errors import invalid_object, not_found, plain_error, uid_mismatch_on_create
@@ -26,7 +26,7 @@ from mooring.apiserver.registry.object_storage import check_document_size
 from mooring.apiserver.registry.update import Changed, change
 from mooring.apiserver.resources import DecodedDocument, Resource
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.validation.fields import go_json, invalid
+from mooring.apiserver.validation.fields import invalid
 from mooring.apiserver.wire.examine import DecodingError
 from mooring.apiserver.wire.yaml_text import sorted_keys
 from mooring.client.errors import BadRequestError, InvalidError, StatusError
@@ -49,39 +49,41 @@ ReadDocument = Callable[[Document, Document | None], DecodedDocument]
 `DecodingError` with Go's words if it does not fit."""
 
 
-async def patch(context: RegistryContext, resource: Resource, call: Call, wanted: Patch, read: ReadDocument) -> Changed:
+async def patch(
+    context: RegistryContext, resource: Resource, call: Call, requested: Patch, read: ReadDocument
+) -> Changed:
     """Patch an object; server-side apply creates it if it is missing."""
     strategy = resource.strategies[call.subresource] if call.subresource else resource.strategy
-    if _copies(wanted):
+    if _copies(requested):
         call.size_bytes = max(call.size_bytes, COPIED_BYTES_MAX)
 
     async def make(old: Document | None) -> Document:
         return await context.run(strategy, call, patched, old)
 
     def patched(old: Document | None) -> Document:
-        if wanted.form is PatchForm.APPLY:
-            new = _applied(context, resource, strategy, call, wanted, old, read)
+        if requested.form is PatchForm.APPLY:
+            new = _applied(context, resource, strategy, call, requested, old, read)
         else:
             if old is None:  # also of kinds that a PUT may create
                 raise not_found(resource.kind, call.name)
-            new = _patched(resource, strategy, call, wanted, old, read)
+            new = _patched(resource, strategy, call, requested, old, read)
         check_document_size(new, call)
         metadata = new["metadata"]
         if old is None and metadata.get("uid"):
             raise uid_mismatch_on_create(resource.kind, call.name, metadata["uid"])
         ensure_namespace(resource.kind, metadata, call.namespace)
         ensure_name(metadata, call)
-        if wanted.form is not PatchForm.APPLY:
+        if requested.form is not PatchForm.APPLY:
             context.stamp(resource, strategy, call, old, new)
         return new
 
-    may_create = wanted.form is PatchForm.APPLY and not call.subresource
+    may_create = requested.form is PatchForm.APPLY and not call.subresource
     return await change(context, resource, call, make, may_create=may_create)
 
 
-def _copies(wanted: Patch) -> bool:
+def _copies(requested: Patch) -> bool:
     """Whether the result may be much larger than the patch and the object."""
-    steps = wanted.content if wanted.form is PatchForm.JSON else None
+    steps = requested.content if requested.form is PatchForm.JSON else None
     return isinstance(steps, list) and any(isinstance(step, dict) and step.get("op") == "copy" for step in steps)
 
 
@@ -90,49 +92,49 @@ def _applied(
     resource: Resource,
     strategy: Strategy,
     call: Call,
-    wanted: Patch,
+    requested: Patch,
     old: Document | None,
     read: ReadDocument,
 ) -> Document:
-    assert isinstance(wanted.content, dict), "a body of server-side apply is checked when it is read"
-    merged = apply_patch(context.kind_schema_of(resource), old, wanted.content, call, strategy.ignored_fields)
+    assert isinstance(requested.content, dict), "a body of server-side apply is checked when it is read"
+    merged = apply_patch(context.kind_schema_of(resource), old, requested.content, call, strategy.ignored_fields)
     try:
         new = read(merged, None).document
     except DecodingError as error:
-        raise unreadable(wanted.content, resource.kind.api_version, resource.kind.kind, str(error)) from None
+        raise unreadable(requested.content, resource.kind.api_version, resource.kind.kind, str(error)) from None
     strategy.default(new)
     return new
 
 
 def _patched(
-    resource: Resource, strategy: Strategy, call: Call, wanted: Patch, old: Document, read: ReadDocument
+    resource: Resource, strategy: Strategy, call: Call, requested: Patch, old: Document, read: ReadDocument
 ) -> Document:
-    plain = patched_plain(wanted, old, resource.kind.api_version, resource.kind.kind)
+    plain = patched_plain(requested, old, resource.kind.api_version, resource.kind.kind)
     if resource.struct is None:
         plain = sorted_keys(plain)  # without a type, fields have no order of their own
-    new = read_patched(wanted, plain, call, read, old, is_custom=resource.struct is None)
+    new = read_patched(requested, plain, call, read, old, is_custom=resource.struct is None)
     strategy.default_update(new, old)
     return new
 
 
-def patched_plain(wanted: Patch, old: Document, api_version: str, kind: str) -> Document:
-    """What a patch makes of a document, before it is read by its kind."""
+def patched_plain(requested: Patch, old: Document, api_version: str, kind: str) -> Document:
+    """A document after a patch, before it is decoded by its kind."""
     try:
-        match wanted.form:
+        match requested.form:
             case PatchForm.JSON:
-                if isinstance(wanted.content, list) and len(wanted.content) > JSON_PATCH_STEPS_MAX:
-                    raise _too_many_steps(len(wanted.content))
-                return apply_json_patch(old, wanted.content)
+                if isinstance(requested.content, list) and len(requested.content) > JSON_PATCH_STEPS_MAX:
+                    raise _too_many_steps(len(requested.content))
+                return apply_json_patch(old, requested.content)
             case PatchForm.MERGE:
-                return apply_merge_patch(old, wanted.content)
+                return apply_merge_patch(old, requested.content)
             case _:
-                return apply_strategic_patch(old, wanted.content, api_version, kind)
+                return apply_strategic_patch(old, requested.content, api_version, kind)
     except PatchError as error:
         raise _refused(error) from None
 
 
 def read_patched(
-    wanted: Patch,
+    requested: Patch,
     plain: Document,
     call: Call,
     read: ReadDocument,
@@ -143,13 +145,13 @@ def read_patched(
     """The patched object, decoded by its kind. Unknown fields are warnings or errors."""
 
     def unreadable(detail: str) -> StatusError:
-        return invalid_object("", "", "", [invalid("patch", _shown(wanted, plain, read, old, is_custom), detail)])
+        return invalid_object("", "", "", [invalid("patch", _shown(requested, plain, read, old, is_custom), detail)])
 
     try:
         reading = read(plain, old)
     except DecodingError as error:
         raise unreadable(str(error)) from None
-    strict = (*wanted.strict_errors, *reading.strict_errors)
+    strict = (*requested.strict_errors, *reading.strict_errors)
     if strict and call.field_validation is FieldValidation.STRICT:
         raise unreadable(f"strict decoding error: {', '.join(strict)}")
     if call.field_validation is FieldValidation.WARN:
@@ -158,13 +160,13 @@ def read_patched(
     return reading.document
 
 
-def _shown(wanted: Patch, plain: Document, read: ReadDocument, old: Document | None, is_custom: bool) -> str:
+def _shown(requested: Patch, plain: Document, read: ReadDocument, old: Document | None, is_custom: bool) -> str:
     """What a message shows: the strategic patch, or the object in the order of its type; of its keys if it has none."""
-    if wanted.form is PatchForm.STRATEGIC:
-        return go_text(wanted.content)
+    if requested.form is PatchForm.STRATEGIC:
+        return go_text(requested.content)
     if old is not None and not is_custom:
         # Defaults are stored behind everything else: reading puts them in their places.
-        plain = patched_plain(wanted, read(old, None).document, "", "")
+        plain = patched_plain(requested, read(old, None).document, "", "")
     return go_json(plain, is_sorted=is_custom)
 
 

@@ -47,7 +47,7 @@ from mooring.client.http.transport import HttpStream
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """Which part of the log."""
+    """The parameters of a log request."""
 
     container: str = ""
     follows: bool = False
@@ -145,22 +145,22 @@ def _errors(options: LogOptions) -> list[FieldError]:
     return errors
 
 
-def _container(pod: Document, wanted: str) -> str:
+def _container(pod: Document, requested: str) -> str:
     name, spec = pod["metadata"]["name"], pod["spec"]
     own = [one["name"] for one in spec.get("containers") or []]
-    if not wanted and len(own) == 1:
+    if not requested and len(own) == 1:
         return str(own[0])
     # The default is one of the pod's containers; a request may name init and ephemeral containers, too.
     others = {
         field: [one["name"] for one in spec.get(field) or []] for field in ("initContainers", "ephemeralContainers")
     }
     all_names = [*others["initContainers"], *own, *others["ephemeralContainers"]]
-    if not wanted:
+    if not requested:
         choices = f", choose one of: [{' '.join(all_names)}]" if own else ""
         raise BadRequestError(f"a container name must be specified for pod {name}{choices}")
-    if wanted not in all_names:
-        raise BadRequestError(f"container {wanted} is not valid for pod {name}")
-    return wanted
+    if requested not in all_names:
+        raise BadRequestError(f"container {requested} is not valid for pod {name}")
+    return requested
 
 
 # --- logs of other kubelets -----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from copy import deepcopy
 from dataclasses import replace
 
 from mooring.api.document import Document
-from mooring.api.schema.tables import struct_named
+from mooring.api.schema.types import struct_named
 from mooring.apiserver.apply.kind_schema import kind_schema_of_struct
 from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.patch import apply_as
@@ -37,17 +37,17 @@ async def put_scale(context: RegistryContext, resource: Resource, call: Call, sc
 
 
 async def patch_scale(
-    context: RegistryContext, resource: Resource, call: Call, wanted: Patch, read: ReadDocument
+    context: RegistryContext, resource: Resource, call: Call, requested: Patch, read: ReadDocument
 ) -> Document:
     """Scale an object by a patch of its Scale."""
 
     def make(have: Document) -> Document:
-        if wanted.form is PatchForm.APPLY:
-            assert isinstance(wanted.content, dict), "a body of server-side apply is checked when it is read"
+        if requested.form is PatchForm.APPLY:
+            assert isinstance(requested.content, dict), "a body of server-side apply is checked when it is read"
             applied = apply_as(
                 kind_schema_of_struct(struct_named("autoscaling", "Scale"), SCALE_VERSION, "Scale"),
                 have,
-                wanted.content,
+                requested.content,
                 manager=call.field_manager,
                 api_version=SCALE_VERSION,
                 kind="Scale",
@@ -57,9 +57,9 @@ async def patch_scale(
                 is_forced=call.is_forced,
             )
             return read(applied, None).document
-        return read_patched(wanted, patched_plain(wanted, have, SCALE_VERSION, "Scale"), call, read)
+        return read_patched(requested, patched_plain(requested, have, SCALE_VERSION, "Scale"), call, read)
 
-    return await _scale(context, resource, call, make, wanted)
+    return await _scale(context, resource, call, make, requested)
 
 
 async def _scale(
@@ -67,7 +67,7 @@ async def _scale(
     resource: Resource,
     call: Call,
     make_scale: Callable[[Document], Document],
-    wanted: Patch | None,
+    requested: Patch | None,
 ) -> Document:
     rules = resource.scale
     assert rules is not None, f"{resource.kind} has no scale"
@@ -83,10 +83,10 @@ async def _scale(
         ensure_namespace(resource.kind, metadata, call.namespace)
         ensure_name(metadata, call)
         _check_uid(resource, call, scale, old)
-        if wanted is None or wanted.form is not PatchForm.APPLY:
+        if requested is None or requested.form is not PatchForm.APPLY:
             writer = manager_id(call.field_manager, UPDATE, SCALE_VERSION, call.subresource)
-            shape = kind_schema_of_struct(struct_named("autoscaling", "Scale"), SCALE_VERSION, "Scale")
-            write_managed_fields(shape, have, scale, writer, call.now, (("status",),))
+            kind_schema = kind_schema_of_struct(struct_named("autoscaling", "Scale"), SCALE_VERSION, "Scale")
+            write_managed_fields(kind_schema, have, scale, writer, call.now, (("status",),))
         errors = rules.validate(scale)
         if errors:
             raise invalid_object("Scale", "autoscaling", call.name, errors)

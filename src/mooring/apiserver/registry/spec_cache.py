@@ -26,9 +26,9 @@ BYTES_MAX = 16 * 1024 * 1024
 SPEC_BYTES_MAX = 64 * 1024
 """A longer spec is not cached."""
 ENTRY_BYTES = 200
-"""What an entry costs besides its bytes."""
+"""The overhead of an entry."""
 BLANKS = b" \t\r\n"
-"""Clients in Go end a body with a line break."""
+"""White space around a body. Clients in Go end a body with a line break."""
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")

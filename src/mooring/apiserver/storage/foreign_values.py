@@ -24,7 +24,7 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, REGISTRY, Kind, all_kinds
-from mooring.api.schema.tables import struct_of_kind
+from mooring.api.schema.types import struct_of_kind
 from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.storage.stored_form import encoded, stored_form, stored_kind
 from mooring.apiserver.strategy import Strategy

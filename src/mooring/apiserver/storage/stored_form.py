@@ -69,7 +69,7 @@ def partly_decoded(value: bytes, fields: Mapping[str, Collection[str]]) -> Plain
 
 
 def with_revision(value: bytes, revision: int) -> bytes:
-    """What clients get."""
+    """The bytes for clients: a stored object with its resourceVersion."""
     return value.replace(_METADATA, b'"metadata":{"resourceVersion":"%d",' % revision, 1)
 
 
@@ -132,34 +132,34 @@ def stored_kind(kind: Kind) -> Kind:
     return CORE_EVENT if kind is EVENT else kind.stored_as or kind
 
 
-def inward(kind: Kind, plain: Mapping[str, object]) -> Mapping[str, object]:
+def to_stored(kind: Kind, plain: Mapping[str, object]) -> Mapping[str, object]:
     """An object as it is stored."""
     return stored_event(plain) if kind is EVENT else plain
 
 
-def outward_plain(kind: Kind, plain: PlainObject) -> PlainObject:
+def to_served(kind: Kind, plain: PlainObject) -> PlainObject:
     """A stored object as the kind has it."""
     if kind.served is not None:
         return kind.served(plain)
     return served_event(plain) if kind is EVENT else plain
 
 
-def is_stored_otherwise(kind: Kind) -> bool:
-    """Whether stored objects must be changed before they are handed out."""
+def needs_conversion(kind: Kind) -> bool:
+    """Whether stored objects must be converted before they are served."""
     return kind is EVENT or kind.served is not None
 
 
-def outward(kind: Kind, value: bytes, revision: int) -> bytes:
+def served_bytes(kind: Kind, value: bytes, revision: int) -> bytes:
     """A stored object as clients of the kind get it."""
-    return with_revision(translated(kind, value) if is_stored_otherwise(kind) else value, revision)
+    return with_revision(converted(kind, value) if needs_conversion(kind) else value, revision)
 
 
-def translated(kind: Kind, value: bytes) -> bytes:
-    """As `outward`, without changing the resourceVersion."""
-    return encoded(outward_plain(kind, decoded(value)))
+def converted(kind: Kind, value: bytes) -> bytes:
+    """As `served_bytes`, without changing the resourceVersion."""
+    return encoded(to_served(kind, decoded(value)))
 
 
-def inward_selection(kind: Kind, selection: Selection) -> Selection:
+def stored_selection(kind: Kind, selection: Selection) -> Selection:
     """A selection by the fields that are stored."""
     if kind is not EVENT or not selection.fields:
         return selection

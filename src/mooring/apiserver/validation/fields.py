@@ -9,13 +9,13 @@ Input: the path of a field, its value, and what is wrong with it. Output: a fiel
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
 import msgspec
 
-from mooring.api.field_errors import NO_PATH, quoted
+from mooring.api import field_errors
+from mooring.api.field_errors import NO_PATH, go_json, quoted
 
 
 class FieldErrorType(Enum):
@@ -143,8 +143,7 @@ def internal(field: str, detail: str) -> FieldError:
 
 def aggregated(errors: Sequence[FieldError]) -> str:
     """All errors in one text, without duplicates."""
-    messages = list(dict.fromkeys(error.message for error in errors))
-    return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
+    return field_errors.aggregated(error.message for error in errors)
 
 
 def go_value(value: object) -> str:
@@ -160,9 +159,3 @@ def go_value(value: object) -> str:
             return str(int(value))
         case _:
             return go_json(value)
-
-
-def go_json(value: object, *, is_sorted: bool = False) -> str:
-    """JSON as Go writes it: `<`, `>` and `&` escaped; keys in order if it is no struct."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=is_sorted)
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

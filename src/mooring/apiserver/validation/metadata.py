@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from mooring.api.document import Document
+from mooring.api.field_errors import go_json
 from mooring.api.labels import label_value_errors
-from mooring.apiserver.validation.fields import FieldError, forbidden, go_json, invalid, required, too_long
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, required, too_long
 from mooring.apiserver.validation.names import (
     dns_label_errors,
     dns_subdomain_errors,

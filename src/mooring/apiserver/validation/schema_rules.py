@@ -24,8 +24,7 @@ from functools import cache, partial
 from typing import Any, Final
 
 from mooring.api.document import Document
-from mooring.api.schema.model import Basic, Field, Scalar, Struct
-from mooring.api.schema.tables import struct_named, type_named
+from mooring.api.schema.types import Basic, Field, Scalar, Struct, struct_named, type_named
 from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required, too_long
 from mooring.apiserver.validation.metadata import IMMUTABLE, name_is_dns_subdomain, validate_immutable
 from mooring.apiserver.validation.names import (

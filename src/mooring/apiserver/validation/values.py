@@ -12,18 +12,17 @@ import json
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.api.quantity import quantity_nano
-from mooring.api.schema.model import Basic, ListOf, MapOf, Scalar, Struct, Type
-from mooring.api.schema.tables import struct_named, struct_of_kind
+from mooring.api.schema.types import Basic, ListOf, MapOf, Scalar, Struct, Type, struct_named, struct_of_kind
 from mooring.apiserver.wire.json_text import json_syntax_error
 
 
 def means_the_same(one: object, other: object, package: str, struct_name: str) -> bool:
-    """Whether two documents of a struct mean the same."""
+    """Whether two documents of a struct are semantically equal."""
     return one == other or _is_same(one, other, struct_named(package, struct_name))
 
 
 def has_same_spec(kind: Kind, one: object, other: object) -> bool:
-    """Whether two specs of a kind mean the same."""
+    """Whether two specs of a kind are semantically equal."""
     struct = struct_of_kind(kind.api_version, kind.kind)
     assert struct is not None, f"{kind} has no schema"
     return _is_same(one, other, struct.fields["spec"].type)
@@ -162,10 +161,12 @@ def _value(value: object, kind: Type, is_pointer: bool) -> object:
 _TYPE_NAMES = {"{": "object", "[": "array", '"': "string", "t": "bool", "f": "bool", "n": "null"}
 
 
-def json_error(data: bytes, wanted: str = "") -> str:
-    """The first error with Go's message, or an empty text. `wanted` is the expected Go type."""
+def json_error(data: bytes, expected_type: str = "") -> str:
+    """The first error with Go's message, or an empty text. `expected_type` is the expected Go type."""
     error = json_syntax_error(data)
-    if error is not None or not wanted:
+    if error is not None or not expected_type:
         return error or ""
     found = _TYPE_NAMES.get(chr(data.lstrip()[0]), "number")
-    return "" if found in ("object", "null") else f"json: cannot unmarshal {found} into Go value of type {wanted}"
+    return (
+        "" if found in ("object", "null") else f"json: cannot unmarshal {found} into Go value of type {expected_type}"
+    )

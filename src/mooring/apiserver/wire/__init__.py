@@ -6,7 +6,6 @@
     canonical       the canonical form of a document: what Go's decoding and encoding makes of it; empty lists
     scalars         quantities, times, durations, bytes; fields of JSONSchemaProps that are a schema or something else
     examine         errors of types and fields, with Go's messages; strict errors by fieldValidation
-    unstructured    the same for the result of a strategic merge patch, which Go decodes in another way
     json_text       JSON as Go reads it: repeated keys, numbers as written, invalid UTF-8, nesting; syntax errors
     yaml_text       YAML bodies and responses
     protobuf        protobuf bodies

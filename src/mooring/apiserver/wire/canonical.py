@@ -38,8 +38,7 @@ from typing import Any, Protocol
 
 from mooring.api.caches import BoundedCache
 from mooring.api.document import Document
-from mooring.api.schema.model import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
-from mooring.api.schema.tables import CircularTable
+from mooring.api.schema.types import Basic, CircularTable, Field, ListOf, MapOf, Scalar, Struct, Type
 from mooring.apiserver.wire import scalars
 from mooring.apiserver.wire.json_text import BodySyntaxError, check_untyped_numbers
 from mooring.apiserver.wire.scalars import (
@@ -63,7 +62,7 @@ Change = Callable[[Any, Dropped], Any]
 class StructChange(Protocol):
     """The same for one struct; `known` is canonical, and parts of it that are found in `raw` stay as they are."""
 
-    def __call__(self, raw: Any, dropped: Dropped, known: Mapping[str, Any] = ...) -> Document: ...
+    def __call__(self, raw: Any, dropped: Dropped, canonical_parts: Mapping[str, Any] = ...) -> Document: ...
 
 
 _Rule = tuple[str, type | None, bool, Change | None, Callable[[], Any] | None, StructChange | None]
@@ -74,12 +73,12 @@ _structs: CircularTable[int, StructChange] = CircularTable()
 _NOTHING: Mapping[str, Any] = {}
 
 
-def canonical(struct: Struct, raw: object, dropped: Dropped, known: Mapping[str, Any] = _NOTHING) -> Document:
+def canonical(struct: Struct, raw: object, dropped: Dropped, canonical_parts: Mapping[str, Any] = _NOTHING) -> Document:
     """The canonical form of an object. Names of unknown fields are added to `dropped`.
 
     Raises `UnexpectedJsonType` where a value has the wrong type, and `ScalarError` where a text has no meaning.
     """
-    document = struct_change(struct)({} if raw is None else raw, dropped, known)
+    document = struct_change(struct)({} if raw is None else raw, dropped, canonical_parts)
     metadata = raw.get("metadata") if isinstance(raw, dict) else None
     if isinstance(metadata, dict) and metadata.get("managedFields") == []:
         document["metadata"]["managedFields"] = []  # an empty list clears managedFields, see `apply.update`
@@ -112,7 +111,7 @@ def _compiled(struct: Struct, changes: dict[int, StructChange]) -> StructChange:
         dropped += [name for name in names if name not in known_names]
         return needed
 
-    def change(raw: Any, dropped: Dropped, known: Mapping[str, Any] = _NOTHING) -> Document:
+    def change(raw: Any, dropped: Dropped, canonical_parts: Mapping[str, Any] = _NOTHING) -> Document:
         if type(raw) is not dict:
             raise UnexpectedJsonType
         document: Document = {}
@@ -127,8 +126,8 @@ def _compiled(struct: Struct, changes: dict[int, StructChange]) -> StructChange:
                 if zero is not None:
                     document[name] = zero()
                 continue
-            if known:
-                before = known.get(name)
+            if canonical_parts:
+                before = canonical_parts.get(name)
                 if value is before:
                     document[name] = value
                     continue

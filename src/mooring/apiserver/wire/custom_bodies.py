@@ -12,14 +12,14 @@ metadata, repeated fields, unknown metadata fields.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.schema.tables import struct_named
+from mooring.api.schema.types import struct_named
 from mooring.apiserver.wire.canonical import canonical
-from mooring.apiserver.wire.decode import BodyKind, cannot_be_handled, summary, wrong_version
+from mooring.apiserver.wire.decode import BodyKind, cannot_be_handled, raise_unrecognized, wrong_version
 from mooring.apiserver.wire.examine import DecodingError, examine, repeated_fields
 from mooring.apiserver.wire.identity import IdentityError, TypeMeta, identity_of
 from mooring.apiserver.wire.json_text import (
@@ -136,23 +136,17 @@ def _read(data: bytes, form: BodyForm, kind: BodyKind) -> tuple[Any, list[str]]:
     except BodySyntaxError as error:
         is_yaml = form is BodyForm.YAML
         text = str(error) if is_yaml else f"couldn't get version/kind; json parse error: {error}"
-        _unrecognized(data, kind, text)
+        raise_unrecognized(data, kind, text)
 
 
 def _identity(raw: Any, data: bytes, kind: BodyKind) -> TypeMeta:
     try:
         identity = identity_of(raw, "", "", data)
     except IdentityError as error:
-        _unrecognized(data, kind, str(error))
+        raise_unrecognized(data, kind, str(error))
     if not identity.kind:
-        _unrecognized(data, kind, f"Object 'Kind' is missing in '{data.decode('utf-8', 'replace')}'")
+        raise_unrecognized(data, kind, f"Object 'Kind' is missing in '{data.decode('utf-8', 'replace')}'")
     return identity
-
-
-def _unrecognized(data: bytes, kind: BodyKind, error: str) -> NoReturn:
-    raise BadRequestError(
-        f"the object provided is unrecognized (must be of type {kind.kind}): {error} ({summary(data)})"
-    )
 
 
 def _last_wins(value: Any) -> Any:

@@ -20,12 +20,11 @@ from typing import Any, NoReturn, Protocol
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.schema.model import Struct
-from mooring.api.schema.tables import struct_of_kind
+from mooring.api.schema.types import Struct, struct_of_kind
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.registry.patches import Patch
 from mooring.apiserver.wire.canonical import canonical
-from mooring.apiserver.wire.examine import DecodingError, examine, repeated_fields, strict_text
+from mooring.apiserver.wire.examine import DecodingError, examine, examine_unstructured, repeated_fields, strict_text
 from mooring.apiserver.wire.identity import (
     EXTENSIONS_GROUP,
     EXTENSIONS_SCHEME,
@@ -57,7 +56,6 @@ from mooring.apiserver.wire.json_text import (
 from mooring.apiserver.wire.media import BodyForm, body_form
 from mooring.apiserver.wire.protobuf import ProtobufError, message, open_envelope
 from mooring.apiserver.wire.scalars import ScalarError, UnexpectedJsonType
-from mooring.apiserver.wire.unstructured import examine_unstructured
 from mooring.apiserver.wire.yaml_text import parse_yaml, sorted_keys
 from mooring.client.errors import BadRequestError
 from mooring.client.interface import PatchForm
@@ -125,9 +123,9 @@ def decode_body(
 
 def decode_options(data: bytes, content_type: str, struct: Struct) -> Document:
     """Options in the body of a DELETE, in the version of any group. Unknown fields are ignored."""
-    wanted = NamedKind("v1", struct.name)
+    expected = NamedKind("v1", struct.name)
     try:
-        body = _read_body(data, body_form(content_type), wanted, struct)
+        body = _read_body(data, body_form(content_type), expected, struct)
         identity = body.identity
         if identity.kind != struct.name:
             raise DecodingError(_not_the_options(identity, struct.name))
@@ -138,36 +136,38 @@ def decode_options(data: bytes, content_type: str, struct: Struct) -> Document:
         raise BadRequestError(str(error)) from error
 
 
-def canonical_object(struct: Struct, raw: Any, kind: BodyKind, known: Mapping[str, Any] = NOTHING_KNOWN) -> DecodedBody:
+def canonical_object(
+    struct: Struct, raw: Any, kind: BodyKind, canonical_parts: Mapping[str, Any] = NOTHING_KNOWN
+) -> DecodedBody:
     """The canonical document of an object that is decoded already: of a patched one.
 
-    Parts of `known` are canonical already.
+    Parts of `canonical_parts` are canonical already.
     Raises `DecodingError`; its text is the detail of a 422.
     """
-    wanted = TypeMeta(kind.api_version, kind.kind)
+    expected = TypeMeta(kind.api_version, kind.kind)
     try:
         identity = identity_of(raw, kind.api_version, kind.kind, b"")
     except IdentityError as error:
         raise DecodingError(str(error)) from error
-    if identity != wanted:
+    if identity != expected:
         _check_conversion(_Body(raw, raw, identity, []), kind)
     dropped: list[str] = []
     try:
-        document = canonical(struct, raw, dropped, known)
+        document = canonical(struct, raw, dropped, canonical_parts)
         found = examine(struct, sorted_keys(raw)) if dropped else []
     except (UnexpectedJsonType, ScalarError):
         found = examine(struct, sorted_keys(raw))  # Go patches maps, and writes them with their keys in order
-        document = _with_numbers_as_written(_Body(raw, raw, wanted, []), struct)
-    return DecodedBody(_with_identity(document, wanted), found)
+        document = _with_numbers_as_written(_Body(raw, raw, expected, []), struct)
+    return DecodedBody(_with_identity(document, expected), found)
 
 
 def patched_strategically(
-    struct: Struct, raw: Any, kind: BodyKind, known: Mapping[str, Any] = NOTHING_KNOWN
+    struct: Struct, raw: Any, kind: BodyKind, canonical_parts: Mapping[str, Any] = NOTHING_KNOWN
 ) -> DecodedBody:
     """The same for the result of a strategic merge patch or of server-side apply, which Go decodes from maps."""
     dropped: list[str] = []
     try:
-        document = canonical(struct, raw, dropped, known)
+        document = canonical(struct, raw, dropped, canonical_parts)
         found = examine_unstructured(struct, raw) if dropped else []
     except (UnexpectedJsonType, ScalarError):
         found = examine_unstructured(struct, raw)
@@ -180,7 +180,7 @@ def cannot_be_handled(identity: TypeMeta, kind: BodyKind, error: str) -> str:
 
 
 def summary(data: bytes) -> str:
-    """The beginning of a body that makes no sense."""
+    """The beginning of an invalid body, for the message."""
     if not data:
         return "<empty>"
     shown = data[:SUMMARY_LENGTH_MAX]
@@ -207,13 +207,13 @@ def _read(data: bytes, content_type: str, kind: BodyKind, struct: Struct) -> _Bo
     except BodySyntaxError as error:
         form = body_form(content_type)
         text = str(error) if form is BodyForm.YAML else f"couldn't get version/kind; json parse error: {error}"
-        _unrecognized(data, kind, text)
+        raise_unrecognized(data, kind, text)
     except IdentityError as error:
         if error.identity is not None:
             raise BadRequestError(cannot_be_handled(error.identity, kind, str(error))) from error
-        _unrecognized(data, kind, str(error))
+        raise_unrecognized(data, kind, str(error))
     except ProtobufError as error:
-        _unrecognized(data, kind, str(error))
+        raise_unrecognized(data, kind, str(error))
 
 
 def _read_body(data: bytes, form: BodyForm, kind: BodyKind, struct: Struct) -> _Body:
@@ -257,13 +257,13 @@ def _read_protobuf(data: bytes, kind: BodyKind, struct: Struct) -> _Body:
     return _Body(value, value, identity, [])
 
 
-def _unrecognized(data: bytes, kind: BodyKind, error: str) -> NoReturn:
+def raise_unrecognized(data: bytes, kind: BodyKind, error: str) -> NoReturn:
     raise BadRequestError(
         f"the object provided is unrecognized (must be of type {kind.kind}): {error} ({summary(data)})"
     )
 
 
-# --- making sense of it -----------------------------------------------------------------------------------------
+# --- canonical documents ------------------------------------------------------------------------------------------
 
 
 def _canonical(body: _Body, struct: Struct, validation: FieldValidation) -> DecodedBody:
@@ -350,9 +350,9 @@ def wrong_version(api_version: str, kind: BodyKind) -> str:
     return f"the API version in the data ({api_version}) does not match the expected API version ({kind.api_version})"
 
 
-def _not_the_options(identity: TypeMeta, wanted: str) -> str:
+def _not_the_options(identity: TypeMeta, expected: str) -> str:
     if identity.api_version == "v1" and (identity.kind in OPTION_KINDS or identity.kind in UNVERSIONED):
-        return f"converting (v1.{identity.kind}) to (v1.{wanted}): unknown conversion"
+        return f"converting (v1.{identity.kind}) to (v1.{expected}): unknown conversion"
     return not_registered(identity.api_version, identity.kind, OPTIONS_SCHEME)
 
 
@@ -370,13 +370,13 @@ def read_patch(data: bytes, form: PatchForm, call: Call) -> Patch:
         content, errors = _read_json_patch(data)
     except BodySyntaxError as error:
         raise BadRequestError(str(error) if is_strategic else f"error decoding patch: {error}") from None
-    wanted = list if form is PatchForm.JSON else dict
+    expected_type = list if form is PatchForm.JSON else dict
     if content is None:
         if form is PatchForm.MERGE:
             raise BadRequestError("Invalid JSON Patch")
-        content = wanted()
-    if not isinstance(content, wanted):
-        name = _STEPS if wanted is list else _OBJECT
+        content = expected_type()
+    if not isinstance(content, expected_type):
+        name = _STEPS if expected_type is list else _OBJECT
         text = f"json: cannot unmarshal {json_type(content)} into Go value of type {name}"
         raise BadRequestError(text if is_strategic else f"error decoding patch: {text}")
     if form is PatchForm.JSON:

@@ -36,7 +36,7 @@ HEADERS_REMEMBERED_MAX = 1_024
 
 
 class BodyForm(Enum):
-    """What a body is written in."""
+    """The format of a body."""
 
     JSON = JSON
     YAML = YAML
@@ -66,7 +66,7 @@ class Conversion:
 
 @dataclass(frozen=True, slots=True)
 class ResponseFormat:
-    """How an answer is to be written."""
+    """The format of a response."""
 
     content_type: str = JSON
     conversion: Conversion | None = None
@@ -116,7 +116,7 @@ def check_producible(accept: str, produced: Sequence[str] = SUPPORTED) -> None:
 
 
 def negotiate(accept: str, *, is_watch: bool = False, converts: bool = True, has_table: bool = True) -> ResponseFormat:
-    """How an answer is to be written. Raises a 406.
+    """The format of a response. Raises a 406.
 
     `converts` is false where there is nothing to convert: in discovery, and for errors. Without a table only metadata
     can be had instead of the object.

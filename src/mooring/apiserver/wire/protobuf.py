@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.schema.model import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
+from mooring.api.schema.types import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
 
 MAGIC = b"k8s\x00"
 

@@ -25,11 +25,10 @@ import msgspec
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import LIMIT_RANGE, NAMESPACE, POD, PRIORITY_CLASS, RUNTIME_CLASS, Kind, kind_of_view
-from mooring.api.schema.tables import struct_of_kind
+from mooring.api.schema.types import struct_of_kind
 from mooring.api.views.meta import ApiObject, ObjectMeta
 from mooring.api.views.pod import Pod, PodSpec
 from mooring.apiserver.access.authorization import EverythingAllowed
-from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.apiserver.admission.interface import AdmissionChain, Attempt
 from mooring.apiserver.admission.table import admission_plugins
 from mooring.apiserver.bootstrap import system_priority_classes
@@ -43,6 +42,7 @@ from mooring.cli.manifests.read import Body, PlainObject
 from mooring.client.errors import StatusError
 from mooring.kit.clock import SystemClock, format_rfc3339
 from mooring.kit.entropy import Entropy
+from mooring.serving.users import MASTERS_GROUP, User
 
 AnyObject = TypeVar("AnyObject", bound=ApiObject)
 

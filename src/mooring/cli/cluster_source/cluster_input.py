@@ -30,13 +30,12 @@ from msgspec.structs import replace
 from mooring.api.document import Document
 from mooring.api.kinds import PRIORITY_CLASS, RUNTIME_CLASS, kind_of_view
 from mooring.api.storage import claim_named_by
-from mooring.api.views.batch import CronJob, Job
 from mooring.api.views.devices import ResourceClaim, ResourceClaimTemplate
 from mooring.api.views.meta import ApiObject, ObjectMeta
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodResourceClaimStatus
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
-from mooring.api.views.workloads import DaemonSet, Deployment, Namespace, PriorityClass
+from mooring.api.views.workloads import CronJob, DaemonSet, Deployment, Job, Namespace, PriorityClass
 from mooring.api.well_known import DEFAULT_SCHEDULER_NAME, NAMESPACE_NAME_LABEL, TERMINAL_PHASES
 from mooring.cli.errors import InputError, Problem
 from mooring.cli.manifests.kinds import WORKLOADS

@@ -29,8 +29,8 @@ from mooring.cli.terminal import ProgressBar
 from mooring.client.errors import ClientError, ExpiredError, ForbiddenError, NotFoundError
 from mooring.client.http.client import PAGE_SIZE, HttpClient, HttpLimits, collection_path
 from mooring.client.http.connection import Connection
-from mooring.client.http.lists import HttpItems
-from mooring.client.http.tls import TlsError
+from mooring.client.http.dial import TlsError
+from mooring.client.http.list_watch import HttpItems
 from mooring.client.interface import Listing
 from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.load import default_files, is_in_cluster, load_connection, searched_files

@@ -32,12 +32,19 @@ from mooring.api.cron_schedule import ScheduleError, parse_schedule
 from mooring.api.decode import convert_as, decode_as
 from mooring.api.document import Document
 from mooring.api.errors import DecodeError, LabelSelectorError
-from mooring.api.views.batch import CronJob, Job
 from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectWithRaw, controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodSpec
 from mooring.api.views.storage import PersistentVolumeClaim
-from mooring.api.views.workloads import DaemonSet, Deployment, ReplicaSet, ReplicationController, StatefulSet
+from mooring.api.views.workloads import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
 from mooring.cli.cluster_source.admission import DryRunServer, NewPod
 from mooring.cli.errors import InputError, Problem
 from mooring.cli.manifests.checks import problems_of

@@ -21,7 +21,7 @@ from mooring.cli.terminal import ProgressBar, counted
 from mooring.client.errors import ClientError
 from mooring.client.http.client import HttpClient, HttpLimits, collection_path
 from mooring.client.http.connection import Connection
-from mooring.client.http.tls import TlsError
+from mooring.client.http.dial import TlsError
 from mooring.cluster.observer import Observer
 from mooring.cluster.secure_port import ConsoleLogin, SecurePort
 from mooring.kit.clock import Clock, SystemClock

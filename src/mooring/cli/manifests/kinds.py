@@ -10,8 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mooring.api.views.batch import CronJob, Job
-from mooring.api.views.workloads import DaemonSet, Deployment, ReplicaSet, ReplicationController, StatefulSet
+from mooring.api.views.workloads import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
 
 UNREAD: Mapping[str, frozenset[str]] = {
     group: frozenset(kinds.split())

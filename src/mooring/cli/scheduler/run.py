@@ -22,7 +22,7 @@ from mooring.cli.scheduler.command import all_flags
 from mooring.cli.scheduler.configuration import check_recordable, configuration_of, write_configuration
 from mooring.client.election import ElectionSettings, ElectionSettingsError, LeadershipLostError
 from mooring.client.http.connection import Connection
-from mooring.client.http.tls import TlsError
+from mooring.client.http.dial import TlsError
 from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.load import component_connection, in_cluster_connection, is_in_cluster
 from mooring.cluster.scheduler_process import SchedulerProcess, SchedulerSettings
@@ -37,8 +37,7 @@ from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.reporting.decision_log import DecisionLog, DecisionLogError
 from mooring.scheduler.reporting.recording import Recording, RecordingError
 from mooring.scheduler.scheduler import Limits
-from mooring.serving.authentication import ProxyRules
-from mooring.serving.authorities import AuthoritiesError, AuthorityFiles
+from mooring.serving.authentication import AuthoritiesError, AuthorityFiles, ProxyRules
 from mooring.serving.authorization import AllowedPathError, AllowedPaths
 from mooring.serving.http.listener import PortTakenError
 from mooring.serving.tls import ServingTls, ServingTlsError, serving_context

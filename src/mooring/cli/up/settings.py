@@ -11,7 +11,6 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from mooring.apiserver.access.authentication import TokenFileError, parse_token_file
-from mooring.apiserver.access.users import User
 from mooring.cli.errors import input_error
 from mooring.cli.flags import size_bytes
 from mooring.cli.up.shapes import ShapeOptions, node_shapes
@@ -23,6 +22,7 @@ from mooring.cluster.settings import (
     processes_for,
 )
 from mooring.controllers.settings import ControllerSettings, SettingError
+from mooring.serving.users import User
 
 KUBECONFIG_NAME = "kubeconfig"
 ENTRY_POINT_GROUP = "mooring.plugins"

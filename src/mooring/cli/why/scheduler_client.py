@@ -27,8 +27,7 @@ from mooring.cli.options import SchedulerAddress
 from mooring.client.errors import ClientError, ForbiddenError, NotFoundError
 from mooring.client.http.client import HttpClient
 from mooring.client.http.connection import Connection
-from mooring.client.http.dial import UNTRUSTED
-from mooring.client.http.tls import TlsError
+from mooring.client.http.dial import UNTRUSTED, TlsError
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real

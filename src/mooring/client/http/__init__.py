@@ -5,13 +5,11 @@ In reading order:
     connection   where an API server is and how to authenticate; credentials from files
     client       the client interface over HTTP: paths, lists, writes
     requests     rate limit, retries, renewal of credentials, request metrics
-    lists        items of a List
-    watch        watch events
+    list_watch   items of a List, and watch events
     errors       from a Status, or from any other answer, to a `StatusError`
     transport    the connection pool and the requests of one API server
     http_connection   one HTTP/1.1 connection, and the parser of answers
     dial         new connections: name lookup, proxies, TLS
-    tls          TLS contexts
     proxy        proxies from the environment; SOCKS5
     exchange     requests to extenders, containers and kubelets
 

@@ -28,10 +28,9 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
 from mooring.client.errors import BadRequestError, ExpiredError
 from mooring.client.http.connection import Connection
-from mooring.client.http.lists import listing_of
+from mooring.client.http.list_watch import HttpWatch, listing_of
 from mooring.client.http.requests import HttpRequests, RequestStatistics, RetryPolicy
 from mooring.client.http.transport import DRY_RUN, HttpTransport
-from mooring.client.http.watch import HttpWatch
 from mooring.client.interface import EVERYTHING, Deletion, JsonObject, Listing, PatchForm, Selection
 from mooring.client.ratelimit import TokenBucket
 from mooring.kit.clock import Clock
@@ -77,8 +76,8 @@ def binding_path(namespace: str, name: str) -> str:
 
 def with_query(path: str, selection: Selection, parameters: Mapping[str, str | int]) -> str:
     """A path with a selection and other parameters. Parameters that are empty or 0 are left out."""
-    given = {"labelSelector": selection.labels, "fieldSelector": selection.fields, **parameters}
-    query = urlencode({name: value for name, value in given.items() if value})
+    all_parameters = {"labelSelector": selection.labels, "fieldSelector": selection.fields, **parameters}
+    query = urlencode({name: value for name, value in all_parameters.items() if value})
     return f"{path}?{query}" if query else path
 
 
@@ -188,12 +187,7 @@ class HttpClient:
             return await self._list_everything(kind, selection, revision)
         # A continue token includes the revision; the server rejects a request with both.
         since = "" if continue_token else revision
-        request_statistics: dict[str, str | int] = {
-            "limit": limit,
-            "continue": continue_token,
-            "resourceVersion": since,
-        }
-        return await self._page(kind, selection, request_statistics)
+        return await self._page(kind, selection, {"limit": limit, "continue": continue_token, "resourceVersion": since})
 
     async def _list_everything(self, kind: Kind, selection: Selection, revision: str) -> Listing:
         since = {"resourceVersion": revision, "resourceVersionMatch": "NotOlderThan"} if revision else {}
@@ -218,7 +212,9 @@ class HttpClient:
         # Without a revision the server would start "now"; to an invalid one it answers with a 5xx.
         if not (since.isascii() and since.isdecimal() and int(since)):
             raise BadRequestError(f"a watch starts from the revision of a list or an event, not from {since!r}")
-        return self._watch(kind, selection, {"resourceVersion": since, "allowWatchBookmarks": _true(bookmarks)})
+        return self._watch(
+            kind, selection, {"resourceVersion": since, "allowWatchBookmarks": "true" if bookmarks else ""}
+        )
 
     def watch_all(self, kind: Kind, selection: Selection = EVERYTHING) -> HttpWatch:
         """All objects as ADDED, then a bookmark, then the changes (WatchList). Not every server supports it."""
@@ -231,8 +227,8 @@ class HttpClient:
 
     def _watch(self, kind: Kind, selection: Selection, parameters: Mapping[str, str]) -> HttpWatch:
         watch_s = int(WATCH_S_MIN * (1.0 + self._entropy.uniform()))
-        request_statistics: dict[str, str | int] = {"watch": "true", **parameters, "timeoutSeconds": watch_s}
-        target = with_query(collection_path(kind, selection.namespace), selection, request_statistics)
+        query: dict[str, str | int] = {"watch": "true", **parameters, "timeoutSeconds": watch_s}
+        target = with_query(collection_path(kind, selection.namespace), selection, query)
         opening = self._requests.stream(target, about=kind.resource, s_max=watch_s + WATCH_GRACE_S)
         return HttpWatch(opening, kind.resource)
 
@@ -351,7 +347,3 @@ def _delete_options(deletion: Deletion) -> dict[str, Any]:
     if deletion.propagation is not None:
         options["propagationPolicy"] = deletion.propagation.value
     return options
-
-
-def _true(is_wanted: bool) -> str:
-    return "true" if is_wanted else ""

@@ -135,7 +135,9 @@ def error_of_status(status: StatusView, *, code: int = 0, retry_after_s: float |
         status.message or "",
         code=code or None,
         reason=status.reason or None,
-        causes=[StatusCause(each.reason or "", each.message or "", each.field or "") for each in details.causes or ()],
+        causes=[
+            StatusCause(cause.reason or "", cause.message or "", cause.field or "") for cause in details.causes or ()
+        ],
         details={name: value for name, value in named.items() if value},
         retry_after_s=retry_after_s,
     )

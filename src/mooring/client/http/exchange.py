@@ -103,7 +103,7 @@ def encode_request(method: str, url: HttpUrl, headers: Iterable[tuple[str, str]]
     if url.authorization:
         defaults.append(("Authorization", url.authorization))
     lines = [f"{method} {url.target} HTTP/1.1"]
-    for name, value in [each for each in defaults if each[0].lower() not in names] + given:
+    for name, value in [default for default in defaults if default[0].lower() not in names] + given:
         if not name or not (name + value).isprintable():
             raise ValueError(f'net/http: invalid header field value for "{name}"')
         lines.append(f"{name}: {value}")

@@ -113,17 +113,17 @@ async def connect_by_socks(sock: socket.socket, host: str, port: int, user: tupl
 
 
 async def _authenticate(sock: socket.socket, user: tuple[str, str] | None) -> None:
-    ways = bytes((OPEN,) if user is None else (OPEN, BY_PASSWORD))
-    await _send(sock, bytes((VERSION, len(ways))) + ways)
-    version, way = await _read(sock, 2)
+    methods = bytes((OPEN,) if user is None else (OPEN, BY_PASSWORD))
+    await _send(sock, bytes((VERSION, len(methods))) + methods)
+    version, method = await _read(sock, 2)
     if version != VERSION:
         raise OSError("the proxy does not speak SOCKS5")
-    if way == OPEN:
+    if method == OPEN:
         return
-    if way != BY_PASSWORD or user is None:
+    if method != BY_PASSWORD or user is None:
         raise OSError("the SOCKS proxy requires an authentication method that is not supported")
     name, password = user
-    await _send(sock, b"\x01" + _short(name) + _short(password))
+    await _send(sock, b"\x01" + _with_length(name) + _with_length(password))
     _, code = await _read(sock, 2)
     if code != 0:
         raise OSError("the SOCKS proxy rejects the name or the password")
@@ -133,12 +133,12 @@ def _socks_address(host: str) -> bytes:
     try:
         address = ip_address(host)
     except ValueError:
-        return bytes((NAME,)) + _short(host)
+        return bytes((NAME,)) + _with_length(host)
     return bytes((IPV4 if address.version == 4 else IPV6,)) + address.packed
 
 
-def _short(words: str) -> bytes:
-    data = words.encode()
+def _with_length(text: str) -> bytes:
+    data = text.encode()
     if len(data) > 255:
         raise OSError(f"{len(data)} bytes are too long for SOCKS: names and passwords have 255 at most")
     return bytes((len(data),)) + data

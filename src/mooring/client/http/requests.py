@@ -110,7 +110,7 @@ class HttpRequests:
     ) -> bytes:
         """The body of a successful answer, an object of one of the kinds `answers`. `about` names the object in errors.
         Raises `ClientError`."""
-        turn: _Attempts | None = None  # nearly always the first attempt succeeds
+        attempts: _Attempts | None = None  # nearly always the first attempt succeeds
         while True:
             identity = self._next_identity_nowait() or await self._next_identity(method)
             started_s = self._clock.now_s()
@@ -120,8 +120,8 @@ class HttpRequests:
                 )
             except NoAnswerError as error:
                 self.request_statistics.answered(method, NO_ANSWER, self._clock.now_s() - started_s)
-                turn = turn or _Attempts(self, method, about, repeat)
-                await turn.after_loss(error)
+                attempts = attempts or _Attempts(self, method, about, repeat)
+                await attempts.after_loss(error)
                 continue
             self.request_statistics.answered(method, answer.code, self._clock.now_s() - started_s)
             self.request_statistics.transferred(method, len(body) if body is not None else 0, len(answer.body))
@@ -130,13 +130,13 @@ class HttpRequests:
                     self.count("failures")
                     raise unexpected_answer(method, about, answers, answer.headers, answer.body)
                 return answer.body
-            turn = turn or _Attempts(self, method, about, repeat)
-            await turn.after_refusal(answer.code, answer.headers, answer.body, identity)
+            attempts = attempts or _Attempts(self, method, about, repeat)
+            await attempts.after_refusal(answer.code, answer.headers, answer.body, identity)
 
     @asynccontextmanager
     async def stream(self, target: str, *, about: str, s_max: float) -> AsyncIterator[HttpStream]:
         """An answer that is read as it arrives. Raises as `send`, before the first byte."""
-        turn = _Attempts(self, "GET", about, RetryPolicy.AFTER_LOSS)
+        attempts = _Attempts(self, "GET", about, RetryPolicy.AFTER_LOSS)
         while True:
             identity = await self._next_identity("GET")
             try:
@@ -144,7 +144,7 @@ class HttpRequests:
                 stream = await opened.__aenter__()
             except NoAnswerError as error:
                 self.request_statistics.outcomes["GET", NO_ANSWER] += 1
-                await turn.after_loss(error)
+                await attempts.after_loss(error)
                 continue
             self.request_statistics.outcomes["GET", stream.code] += 1
             try:
@@ -154,7 +154,7 @@ class HttpRequests:
                 headers, answer = stream.headers, await self._refusal_body(target, stream)
             finally:
                 await opened.__aexit__(None, None, None)
-            await turn.after_refusal(stream.code, headers, answer, identity)
+            await attempts.after_refusal(stream.code, headers, answer, identity)
 
     async def _refusal_body(self, target: str, stream: HttpStream) -> bytes:
         try:

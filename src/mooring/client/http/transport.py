@@ -37,10 +37,9 @@ from contextlib import asynccontextmanager
 from mooring import __version__
 from mooring.client.errors import NoAnswerError, NotLeadingError
 from mooring.client.http.connection import Certificate, Connection, CredentialsError, Identity
-from mooring.client.http.dial import DialError, Dialler
+from mooring.client.http.dial import DialError, Dialler, tls_context
 from mooring.client.http.http_connection import HttpConnection, HttpResponse
 from mooring.client.http.proxy import proxy_for
-from mooring.client.http.tls import tls_context
 
 DRY_RUN = "?dryRun=All"
 """The end of the target of a request that changes nothing: it is no write."""
@@ -104,7 +103,7 @@ class ConnectionPool:
         return self._lend(wire, since)
 
     def give_back(self, wire: HttpConnection) -> None:
-        """The request has ended, in any way."""
+        """Return a connection after its request has ended in any way."""
         del self._busy[wire]
         if not wire.is_idle or wire.generation != self._generation:
             wire.abort()

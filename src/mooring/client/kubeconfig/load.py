@@ -153,9 +153,9 @@ def _without_files(environment: Mapping[str, str]) -> Mapping[str, str]:
     return {name: value for name, value in environment.items() if name not in ("KUBECONFIG", "HOME")}
 
 
-def _chosen_context(config: Kubeconfig, wanted: str) -> Named[ContextEntry]:
+def _chosen_context(config: Kubeconfig, requested: str) -> Named[ContextEntry]:
     files = ", ".join(config.files) or "kubeconfig"
-    name = wanted or config.current_context
+    name = requested or config.current_context
     if not name:
         raise KubeconfigError(f"{files}: current-context: no context is chosen; there are {_names(config.contexts)}")
     chosen = config.contexts.get(name)
@@ -322,7 +322,7 @@ def _cluster_info(entry: ClusterEntry, connection: Connection) -> Mapping[str, A
         "disable-compression": entry.disable_compression,
     }
     info = {name: value for name, value in info.items() if value}
-    info["config"] = next((each.extension for each in entry.extensions if each.name == EXTENSION), None)
+    info["config"] = next((extension.extension for extension in entry.extensions if extension.name == EXTENSION), None)
     return info
 
 

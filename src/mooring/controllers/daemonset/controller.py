@@ -33,8 +33,8 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import ControllerRevision, DaemonSet
 from mooring.api.well_known import CONTROLLER_REVISION_HASH_LABEL
-from mooring.client.cache.informer import Informer
 from mooring.client.errors import AlreadyExistsError, ClientError
+from mooring.client.informer import Informer
 from mooring.client.interface import Client, PatchForm
 from mooring.controllers.context import DONE, ControllerContext, Failed, Outcome
 from mooring.controllers.daemonset.plan import (

@@ -45,7 +45,7 @@ from mooring.api.well_known import (
     TEMPLATE_GENERATION_ANNOTATION,
     TEMPLATE_GENERATION_LABEL,
 )
-from mooring.client.events.recorder import EventType
+from mooring.client.events import EventType
 from mooring.controllers.documents import document_of
 from mooring.controllers.pod_control import pod_of_template
 from mooring.controllers.pods import is_available, is_ready, scaled_value

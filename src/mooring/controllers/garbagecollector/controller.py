@@ -33,10 +33,10 @@ from mooring.api.kinds import CORE_EVENT, EVENT, Kind
 from mooring.api.views.administration import CustomResourceDefinition
 from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectReference, OwnerReference
 from mooring.api.well_known import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
-from mooring.client.cache.informer import Informer
-from mooring.client.cache.reflector import Reflector
 from mooring.client.errors import ClientError, ConflictError, NotFoundError, StatusError
+from mooring.client.informer import Informer
 from mooring.client.interface import Client, Deletion, PatchForm, Propagation
+from mooring.client.reflector import Reflector
 from mooring.client.workqueue import WorkQueue, run_workers
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
 from mooring.controllers.documents import decode_document

@@ -21,9 +21,9 @@ from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import JOB
 from mooring.api.labels import LabelMatcher, compile_selector
-from mooring.api.views.batch import Job, JobCondition
 from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import Job, JobCondition
 from mooring.api.well_known import JOB_TRACKING_FINALIZER
 from mooring.client.errors import ClientError
 from mooring.client.workqueue import WorkQueue

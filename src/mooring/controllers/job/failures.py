@@ -16,9 +16,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mooring.api.labels import parse_int64
-from mooring.api.views.batch import Job, OnExitCodes, OnPodCondition, PodFailurePolicy, PodFailurePolicyRule
 from mooring.api.views.meta import Condition
 from mooring.api.views.pod import ContainerStatus, Pod
+from mooring.api.views.workloads import Job, OnExitCodes, OnPodCondition, PodFailurePolicy, PodFailurePolicyRule
 from mooring.api.well_known import JOB_INDEX_FAILURES, JOB_INDEX_IGNORED_FAILURES
 from mooring.controllers.job.indexes import Intervals, count_indexes, overlap, parse_indexes
 from mooring.controllers.pods import ready_condition

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
-from mooring.api.views.batch import Job, JobCondition
 from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import Job, JobCondition
 from mooring.api.well_known import JOB_TRACKING_FINALIZER
 from mooring.controllers.job.failures import (
     FAIL_INDEX,

@@ -17,12 +17,12 @@ from typing import TypeAlias
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD
-from mooring.api.views.batch import Job
 from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import Job
 from mooring.api.well_known import JOB_COMPLETION_INDEX, JOB_CONTROLLER_NAME, JOB_TRACKING_FINALIZER
-from mooring.client.cache.informer import Lister
 from mooring.client.errors import ClientError, NotFoundError
+from mooring.client.informer import Lister
 from mooring.client.interface import Client, PatchForm
 from mooring.client.workqueue import DONE, Failed, Outcome, WorkQueue, run_workers
 from mooring.controllers.documents import document_of, finished_condition

@@ -18,8 +18,8 @@ from collections.abc import Set
 from dataclasses import dataclass, field
 
 from mooring.api.document import Document
-from mooring.api.views.batch import JobCondition, JobStatus
 from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import JobCondition, JobStatus
 from mooring.controllers.job.failures import is_failed, match_failure_policy
 from mooring.controllers.job.indexes import (
     completion_index,

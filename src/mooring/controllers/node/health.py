@@ -41,7 +41,7 @@ from mooring.api.well_known import (
     TAINT_UNSCHEDULABLE,
 )
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
-from mooring.client.events.recorder import EventRecorder
+from mooring.client.events import EventRecorder
 from mooring.client.interface import Client, PatchForm
 from mooring.controllers.documents import decode_document, find_condition
 from mooring.controllers.pods import ready_condition

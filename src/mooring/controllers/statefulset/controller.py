@@ -34,8 +34,8 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import ControllerRevision, StatefulSet, StatefulSetStatus
 from mooring.api.well_known import CONTROLLER_HASH_LABEL
-from mooring.client.cache.informer import Informer
 from mooring.client.errors import ClientError, ConflictError
+from mooring.client.informer import Informer
 from mooring.client.interface import Client
 from mooring.controllers.context import DONE, ControllerContext, Failed, Outcome
 from mooring.controllers.documents import document_of

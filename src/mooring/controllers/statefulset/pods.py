@@ -15,9 +15,9 @@ from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM, POD
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import StatefulSet
-from mooring.client.cache.informer import Lister
 from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
-from mooring.client.events.recorder import EventRecorder
+from mooring.client.events import EventRecorder
+from mooring.client.informer import Lister
 from mooring.client.interface import Client
 from mooring.controllers.documents import document_of, read_document
 from mooring.controllers.statefulset.members import (

@@ -38,7 +38,7 @@ from mooring.api.storage import (
 from mooring.api.views.meta import RawQuantity
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.api.well_known import PROVISIONED_BY
-from mooring.client.events.recorder import EventType
+from mooring.client.events import EventType
 
 AVAILABLE = "Available"
 DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")

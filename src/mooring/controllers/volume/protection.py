@@ -22,7 +22,7 @@ from mooring.api.views.meta import ObjectWithRaw
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, VolumeAttributesClass
 from mooring.api.well_known import PV_PROTECTION_FINALIZER, PVC_PROTECTION_FINALIZER, VAC_PROTECTION_FINALIZER
-from mooring.client.cache.informer import Informer
+from mooring.client.informer import Informer
 from mooring.client.interface import Selection
 from mooring.controllers.context import DONE, Controller, ControllerContext, Outcome
 from mooring.controllers.documents import document_of

@@ -36,8 +36,8 @@ from mooring.api.well_known import (
     STORAGE_PROVISIONER,
     STORAGE_PROVISIONER_BETA,
 )
-from mooring.client.cache.informer import AnyObject, Informer
-from mooring.client.events.recorder import EventRecorder
+from mooring.client.events import EventRecorder
+from mooring.client.informer import AnyObject, Informer
 from mooring.client.interface import Client
 from mooring.controllers.documents import document_of
 from mooring.controllers.volume.plan import VolumeEvent

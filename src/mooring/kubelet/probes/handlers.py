@@ -34,9 +34,8 @@ from functools import cache
 from typing import Protocol
 
 from mooring.api.durations import format_duration
-from mooring.client.http.dial import exchange_error_text
+from mooring.client.http.dial import exchange_error_text, unverified_tls
 from mooring.client.http.exchange import REDIRECT_CODES, HttpUrl, open_get
-from mooring.client.http.tls import unverified_tls
 from mooring.kubelet.environment import expanded
 from mooring.kubelet.views import ExecAction, FullContainer, HTTPGetAction, HTTPHeader
 

@@ -40,8 +40,8 @@ from mooring.api.views.workloads import (
     Service,
     StatefulSet,
 )
-from mooring.client.cache.reflector import Sink
 from mooring.client.interface import Change
+from mooring.client.reflector import Sink
 from mooring.kit.clock import TimestampError
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.events import (

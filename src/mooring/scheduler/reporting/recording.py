@@ -31,8 +31,8 @@ import msgspec
 from mooring import __version__
 from mooring.api.kinds import kind_of_view
 from mooring.api.views.meta import ApiObject, ObjectWithRaw
-from mooring.client.cache.reflector import PagedSink, Sink
 from mooring.client.interface import Change
+from mooring.client.reflector import PagedSink, Sink
 from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.pods import PodInfo

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from mooring.api.views.meta import Condition, ObjectReference
 from mooring.api.views.pod import Pod
-from mooring.client.events.recorder import EventRecorder, EventType
+from mooring.client.events import EventRecorder, EventType
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.logs import ATTEMPTS, fields

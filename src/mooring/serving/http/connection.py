@@ -7,7 +7,8 @@
 2. The connection stops reading while bodies or requests are pending beyond the limits.
 3. A connection has one task, from its first request on.
 4. An exception in a handler is a 500 response and is counted; if the response has begun, the connection is aborted.
-5. Timeouts are counted in calls of `look`, which the listener makes every `look_s`, not with a timer per connection.
+5. Timeouts are counted in calls of `check`, which the listener makes every `check_interval_s`, not with a timer per
+   connection.
 6. After the last response the rest of a body is read for a while: a client whose connection is closed while it sends
    sees an error instead of the response.
 7. If a client sent `Expect: 100-continue` and got no `100 Continue`, the connection closes after the response: it
@@ -24,9 +25,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol, cast
 
 from mooring.kit.clock import Clock
-from mooring.serving.http.body import BrokenBodyError
 from mooring.serving.http.parser import ParseFailure, RequestParser, ServerLimits
-from mooring.serving.http.request import Request
+from mooring.serving.http.request import BrokenBodyError, Request
 from mooring.serving.http.response import DateHeader, Headers, Response, Stream, closing_line, head_beginning
 
 JOINED_BYTES_MAX = 64 * 1024
@@ -49,8 +49,8 @@ class ConnectionOwner(Protocol):
     error_response: Callable[[ParseFailure], Response]
     on_failure: Callable[[], None]
     ends_with_client: bool
-    idle_looks: int
-    linger_looks: int
+    idle_checks: int
+    linger_checks: int
     is_stopping: bool
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]: ...
@@ -66,10 +66,10 @@ class ServerConnection(asyncio.Protocol):
     __slots__ = (
         "_backlog_bytes",
         "_certificate",
+        "_checks_left",
         "_current",
         "_drained",
         "_listener",
-        "_looks_left",
         "_next",
         "_reader",
         "_task",
@@ -91,7 +91,7 @@ class ServerConnection(asyncio.Protocol):
         self._next: asyncio.Future[None] | None = None
         self._drained: asyncio.Future[None] | None = None
         self._certificate: bytes | bool = False
-        self._looks_left = listener.idle_looks
+        self._checks_left = listener.idle_checks
         self._backlog_bytes = 0
         self.is_open = False
         self.is_full = False
@@ -172,7 +172,7 @@ class ServerConnection(asyncio.Protocol):
         if isinstance(parsed, ParseFailure):
             self._reject(parsed)
             return
-        self._looks_left = 0
+        self._checks_left = 0
         self._current = parsed
         parsed.connection = self
         self._release()
@@ -198,18 +198,18 @@ class ServerConnection(asyncio.Protocol):
         if isinstance(response, Response):
             if request.has_begun or not self.is_open:
                 raise ConnectionAbortedError("the response is incomplete")
-            self._looks_left = self._listener.idle_looks
+            self._checks_left = self._listener.idle_checks
             await self._send(request, response, is_last=is_last)
-        self._looks_left = self._listener.idle_looks
+        self._checks_left = self._listener.idle_checks
         if self.is_full:
             await self.wait_drained()
         body = request.body
         if body is not None and not body.is_complete and not self._listener.is_stopping:
-            self._looks_left = self._listener.linger_looks
+            self._checks_left = self._listener.linger_checks
             body.drop()
             self._release()
             await body.wait_dropped()
-            self._looks_left = self._listener.idle_looks
+            self._checks_left = self._listener.idle_checks
         self._current = None
         if is_last or self._listener.is_stopping:
             self.close()
@@ -289,14 +289,14 @@ class ServerConnection(asyncio.Protocol):
     def wants_body(self, request: Request) -> None:
         """A handler waits for the body."""
         self._release()
-        self._looks_left = self._listener.idle_looks
+        self._checks_left = self._listener.idle_checks
         if request.holds_body_back:
             request.is_continue_sent = True
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def has_body(self) -> None:
         """No handler waits for the body any more."""
-        self._looks_left = 0
+        self._checks_left = 0
 
     def _is_ahead(self) -> bool:
         return self._reader.is_ahead or len(self._waiting) >= self._listener.limits.requests_ahead_max
@@ -338,22 +338,22 @@ class ServerConnection(asyncio.Protocol):
 
     # Closing
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Called periodically: closes the connection after its timeout."""
-        if not self._looks_left:
+        if not self._checks_left:
             return  # a handler is running
         if self.is_full or not self.is_open:
             backlog_bytes = self.backlog_bytes
             if backlog_bytes != self._backlog_bytes:
-                self._backlog_bytes, self._looks_left = backlog_bytes, self._listener.idle_looks
-        self._looks_left -= 1
-        if not self._looks_left:
+                self._backlog_bytes, self._checks_left = backlog_bytes, self._listener.idle_checks
+        self._checks_left -= 1
+        if not self._checks_left:
             self.abort() if self.is_full or not self.is_open else self.close()
 
     def close(self) -> None:
         """Accept no more requests; pending data is still sent."""
         self.is_open = False
-        self._looks_left = self._looks_left or self._listener.idle_looks
+        self._checks_left = self._checks_left or self._listener.idle_checks
         self._reader.close()
         if self._transport is not None:
             self._transport.close()

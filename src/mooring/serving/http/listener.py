@@ -1,10 +1,19 @@
 """The listener: the listening socket and all connections of a server.
 
+    listening socket ──> accepted ──(handshake done)──> Connection
+                             └─────(failed, too slow, or one of too many)──> closed
+
 1. A port that is in use raises `PortTakenError` with one line. `0.0.0.0`, `::` and an empty host listen on IPv4 and
    IPv6, as in Go.
-2. One timer serves all connections: idle ones are found every `look_s`.
-3. A connection over TLS begins with its handshake (`acceptor`), which has limits of its own.
-4. At the end no connection is accepted and idle ones are closed. Requests in progress have `stop_s_max`.
+2. One timer serves all connections: idle ones are found every `check_interval_s`.
+3. A connection over TLS begins with its handshake. A handshake that takes longer than `handshake_s_max` is ended.
+4. At most `handshakes_max` connections are in their handshake. If there is one more, the oldest is closed: clients that
+   never begin cannot keep others out.
+5. If the process has no file descriptor left, accepting pauses for `PAUSE_S`.
+6. At the end no connection is accepted and idle ones are closed. Requests in progress have `stop_s_max`.
+
+Why not `create_server`: it notifies the protocol of a connection only after the handshake, so that nothing could
+count or close the others.
 """
 
 from __future__ import annotations
@@ -16,22 +25,93 @@ import os
 import socket
 import ssl
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from math import ceil
 from types import TracebackType
 from typing import Any, Self
 
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
-from mooring.serving.http.acceptor import Acceptor
-from mooring.serving.http.connection import Handler, ServerConnection
+from mooring.serving.http.connection import ConnectionOwner, Handler, ServerConnection
 from mooring.serving.http.parser import ParseFailure, ServerLimits
 from mooring.serving.http.response import DateHeader, Response
+
+PAUSE_S = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class Acceptor:
+    """Accepts the connections of a listener."""
+
+    def __init__(self, listener: ConnectionOwner, tls: ssl.SSLContext | None) -> None:
+        self._listener = listener
+        self._tls = tls
+        self._handshakes: dict[asyncio.Task[None], None] = {}  # the oldest first
+        self._unstarted: set[socket.socket] = set()
+        self.closed_for_newer = 0
+        """How many connections were closed in their handshake because there were too many."""
+
+    @property
+    def handshakes(self) -> int:
+        """Connections that are in their handshake."""
+        return len(self._handshakes)
+
+    async def accept_all(self, listening: socket.socket) -> None:
+        """Accept connections until cancelled."""
+        loop, is_failing = asyncio.get_running_loop(), False
+        while True:
+            try:
+                accepted, _ = await loop.sock_accept(listening)
+            except OSError as error:
+                if not is_failing:
+                    log.error("connections cannot be accepted: %s", error)
+                is_failing = True
+                await self._listener.clock.wait(PAUSE_S)
+                continue
+            is_failing = False
+            self._begin(accepted)
+
+    def close(self) -> None:
+        """End every handshake."""
+        for task in list(self._handshakes):
+            task.cancel()
+
+    def _begin(self, accepted: socket.socket) -> None:
+        if len(self._handshakes) >= self._listener.limits.handshakes_max:
+            oldest = next(iter(self._handshakes))
+            del self._handshakes[oldest]
+            oldest.cancel()
+            self.closed_for_newer += 1
+        self._unstarted.add(accepted)
+        task = self._listener.start(self._shake_hands(accepted))
+        self._handshakes[task] = None
+        task.add_done_callback(partial(self._ended, accepted))
+
+    async def _shake_hands(self, accepted: socket.socket) -> None:
+        self._unstarted.discard(accepted)
+        accepted.setblocking(False)
+        try:
+            # From here on the transport closes the socket.
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: ServerConnection(self._listener),
+                accepted,
+                ssl=self._tls,
+                ssl_handshake_timeout=self._listener.limits.handshake_s_max if self._tls is not None else None,
+            )
+        except OSError as error:
+            log.debug("a TLS handshake failed: %s", error)
+
+    def _ended(self, accepted: socket.socket, task: asyncio.Task[None]) -> None:
+        self._handshakes.pop(task, None)
+        if accepted in self._unstarted:  # cancelled before its first step
+            self._unstarted.discard(accepted)
+            accepted.close()
+
 
 BACKLOG = 1_024
 EVERYWHERE = ("", "0.0.0.0", "::")
 OWNER_ONLY = 0o600
-
-log = logging.getLogger(__name__)
 
 
 class PortTakenError(Exception):
@@ -79,8 +159,8 @@ class HttpListener:
         self.ends_with_client = ends_with_client
         self.clock = clock
         self.dates = DateHeader(clock)
-        self.idle_looks = self._looks(self.limits.idle_s_max)
-        self.linger_looks = self._looks(self.limits.linger_s_max)
+        self.idle_checks = self._check_count(self.limits.idle_s_max)
+        self.linger_checks = self._check_count(self.limits.linger_s_max)
         self.is_stopping = False
         self.port = 0
         self._host = host
@@ -139,7 +219,7 @@ class HttpListener:
         self.is_stopping = True
         for accepting in self._accepting:
             accepting.cancel()
-        await self.clock.wait(0)  # the loop lets go of the sockets
+        await self.clock.wait(0)  # the loop removes the sockets from its selector
         for listening in self._sockets:
             listening.close()
         self.acceptor.close()
@@ -167,22 +247,22 @@ class HttpListener:
             return False
         self.connections[connection] = None
         if self._alarm is None:
-            self._alarm = asyncio.get_running_loop().call_later(self.limits.look_s, self._look)
+            self._alarm = asyncio.get_running_loop().call_later(self.limits.check_interval_s, self._check_connections)
         return True
 
     def remove(self, connection: ServerConnection) -> None:
         self.connections.pop(connection, None)
 
-    def _look(self) -> None:
+    def _check_connections(self) -> None:
         self._alarm = None
         for connection in list(self.connections):
-            connection.look()
+            connection.check()
         if self.connections and not self.is_stopping:
-            self._alarm = asyncio.get_running_loop().call_later(self.limits.look_s, self._look)
+            self._alarm = asyncio.get_running_loop().call_later(self.limits.check_interval_s, self._check_connections)
 
-    def _looks(self, seconds: float) -> int:
+    def _check_count(self, seconds: float) -> int:
         """The number of checks that takes at least this time: the first one may happen immediately."""
-        return ceil(seconds / self.limits.look_s) + 1
+        return ceil(seconds / self.limits.check_interval_s) + 1
 
 
 def _unix_socket(path: str) -> socket.socket:

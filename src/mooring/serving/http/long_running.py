@@ -19,11 +19,11 @@ from mooring.serving.http.request import Request
 from mooring.serving.http.response import Stream
 
 Pieces: TypeAlias = AsyncGenerator[bytes, None]
-"""The body of an answer that lasts."""
+"""The body of a long-running response."""
 
 
 class LongRunningRequest:
-    """One answer that lasts."""
+    """One long-running request."""
 
     __slots__ = ("_limit", "_request", "_seen", "_stream", "is_writing", "writes")
 
@@ -54,7 +54,7 @@ class LongRunningRequest:
         self.is_writing = False
 
     def end(self) -> None:
-        """The block is over, at the next time that it waits."""
+        """End the block the next time that it waits."""
         if not self._limit.expired():
             self._limit.reschedule(asyncio.get_running_loop().time())
 
@@ -69,7 +69,7 @@ class LongRunningRequest:
 
 
 class LongRunningRequests:
-    """All answers of a server that last."""
+    """All long-running requests of a server."""
 
     def __init__(self, stalled_s_max: float) -> None:
         self._stalled_s_max = stalled_s_max
@@ -100,7 +100,7 @@ class LongRunningRequests:
             connection.on_lost = None
 
     async def send(self, request: Request, stream: Stream, pieces: Pieces) -> None:
-        """Send pieces as they come. The generator is closed in the end, also if the client is gone: what it holds is
+        """Send pieces as they come. The generator is closed in the end, also if the client is gone: its resources are
         free at once, not when it is collected. Raises `ConnectionError` if the client is gone."""
         async with aclosing(pieces), self.long_running(request, stream, None) as long_running:
             async for piece in pieces:
@@ -118,10 +118,10 @@ class LongRunningRequests:
     def _begin(self, long_running: LongRunningRequest) -> None:
         self._open.add(long_running)
         if self._alarm is None and not self._is_over:
-            self._alarm = asyncio.get_running_loop().call_later(self._stalled_s_max, self._look_for_stalled)
+            self._alarm = asyncio.get_running_loop().call_later(self._stalled_s_max, self._abort_stalled)
 
-    def _look_for_stalled(self) -> None:
+    def _abort_stalled(self) -> None:
         self._alarm = None
         self.stalled += sum([long_running.check_stalled() for long_running in self._open])
         if self._open:
-            self._alarm = asyncio.get_running_loop().call_later(self._stalled_s_max, self._look_for_stalled)
+            self._alarm = asyncio.get_running_loop().call_later(self._stalled_s_max, self._abort_stalled)

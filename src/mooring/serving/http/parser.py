@@ -26,8 +26,7 @@ from httptools import (
     HttpRequestParser,
 )
 
-from mooring.serving.http.body import Body, BrokenBodyError
-from mooring.serving.http.request import Fields, Request
+from mooring.serving.http.request import Body, BrokenBodyError, Fields, Request
 
 _METHODS = {name.encode(): name for name in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")}
 _IN_HOSTS = (ascii_letters + digits + "!$%&'()*+,-.:;=[]_~").encode()
@@ -59,7 +58,7 @@ class ServerLimits:
     handler waits for. Beyond it the connection is closed."""
     linger_s_max: float = 1.0
     """Time for the rest of an unread body. Beyond it the connection is closed."""
-    look_s: float = 1.0
+    check_interval_s: float = 1.0
     """The interval of timeout checks. The two limits above are kept to within twice this."""
     stop_s_max: float = 5.0
     """Time for requests in progress when the server stops. Beyond it they are aborted."""

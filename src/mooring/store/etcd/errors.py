@@ -56,8 +56,8 @@ class EtcdRefused(StoreError):
 class EtcdCompacted(EtcdRefused):
     """The revision is compacted."""
 
-    def __init__(self, said: str, compacted: int = 0) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, compacted: int = 0) -> None:
+        super().__init__(message)
         self.compacted = compacted  # 0: etcd did not report the revision
 
 
@@ -89,28 +89,28 @@ _MEANINGS: Final[tuple[tuple[str, type[StoreError], str], ...]] = (
 _TLS_SIGNS: Final = ("ssl", "handshake", "certificate")
 
 
-def in_words(code: str, said: str, endpoint: str) -> StoreError:
+def error_of_call(code: str, message: str, endpoint: str) -> StoreError:
     """The `StoreError` for the gRPC code and the text of a failed call."""
     where = f"etcd at {endpoint}"
     for text, kind, advice in _MEANINGS:
-        if text in said:
-            return kind(f"{where}: {said}{advice}")
+        if text in message:
+            return kind(f"{where}: {message}{advice}")
     match code:
-        case "UNAVAILABLE" if any(sign in said.lower() for sign in _TLS_SIGNS):
-            return EtcdTlsFailed(f"{where}: no TLS connection: {said}; check cacert, cert and key of the address")
+        case "UNAVAILABLE" if any(sign in message.lower() for sign in _TLS_SIGNS):
+            return EtcdTlsFailed(f"{where}: no TLS connection: {message}; check cacert, cert and key of the address")
         case "UNAVAILABLE":
-            return EtcdUnreachable(f"{where} cannot be reached: {said}")
+            return EtcdUnreachable(f"{where} cannot be reached: {message}")
         case "DEADLINE_EXCEEDED":
-            return EtcdUnreachable(f"{where} did not answer in time: {said}")
+            return EtcdUnreachable(f"{where} did not answer in time: {message}")
         # The server stops, or fails within itself: another one may do better.
         case "UNKNOWN" | "INTERNAL" | "CANCELLED" | "ABORTED":
-            return EtcdUnreachable(f"{where} broke off: {said} ({code})")
+            return EtcdUnreachable(f"{where} broke off: {message} ({code})")
         case "UNAUTHENTICATED" | "PERMISSION_DENIED":
-            return EtcdAuthenticationRefused(f"{where}: {said}; correct the user and the password in the address")
+            return EtcdAuthenticationRefused(f"{where}: {message}; correct the user and the password in the address")
         case _:
-            return EtcdRefused(f"{where}: {said} ({code})")
+            return EtcdRefused(f"{where}: {message} ({code})")
 
 
-def again(error: StoreError) -> StoreError:
+def copied(error: StoreError) -> StoreError:
     """A copy of an error for another waiter: a shared exception would collect their tracebacks."""
     return type(error)(*error.args)

@@ -30,7 +30,7 @@ from collections.abc import Sequence
 
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
-from mooring.store.etcd.errors import EtcdCompacted, EtcdReplaced, EtcdUnreachable, again
+from mooring.store.etcd.errors import EtcdCompacted, EtcdReplaced, EtcdUnreachable, copied
 from mooring.store.etcd.settings import EtcdLimits
 from mooring.store.etcd.wire import EtcdEndpoints, EtcdWire, EventStream
 from mooring.store.interface import (
@@ -340,6 +340,6 @@ def _resolve(waiters: list[asyncio.Future[int]], outcome: int | StoreError) -> N
         if waiter.done():
             continue
         if isinstance(outcome, StoreError):
-            waiter.set_exception(again(outcome))
+            waiter.set_exception(copied(outcome))
         else:
             waiter.set_result(outcome)

@@ -69,7 +69,7 @@ class Compaction:
         self._failures = 0
 
     async def take_turns(self, clock: Clock, interval_s: float) -> None:
-        """Run until the store is closed."""
+        """Take a turn every interval until the store is closed."""
         while True:
             await clock.wait(interval_s)
             try:

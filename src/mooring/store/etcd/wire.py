@@ -36,7 +36,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
-from mooring.store.etcd.errors import EtcdCompacted, EtcdNotInstalled, EtcdTokenExpired, EtcdUnreachable, in_words
+from mooring.store.etcd.errors import EtcdCompacted, EtcdNotInstalled, EtcdTokenExpired, EtcdUnreachable, error_of_call
 from mooring.store.etcd.settings import EtcdAddress, EtcdLimits
 from mooring.store.interface import OutcomeUnknown, Record, StoreChange, StoreClosed, WriteConflict
 
@@ -92,7 +92,7 @@ class EventStream:
         try:
             answer = await self._call.read()
         except self._rpc.AioRpcError as error:
-            raise in_words(error.code().name, error.details() or "", self._endpoint) from None
+            raise error_of_call(error.code().name, error.details() or "", self._endpoint) from None
         except asyncio.CancelledError:
             # The stream or its channel was cancelled, not the reading task.
             task = asyncio.current_task()
@@ -106,7 +106,7 @@ class EventStream:
                 f"etcd at {self._endpoint}: revision {self._first_revision} is compacted", answer.compact_revision
             )
         if answer.canceled:
-            raise in_words("UNAVAILABLE", answer.cancel_reason or "it ended the watch", self._endpoint)
+            raise error_of_call("UNAVAILABLE", answer.cancel_reason or "it ended the watch", self._endpoint)
         return [self._change_of(event) for event in answer.events]
 
     def _change_of(self, event: Any) -> StoreChange:
@@ -302,7 +302,7 @@ class EtcdWire:
         try:
             return await method(request, timeout=self._request_s_max, metadata=self._metadata)
         except self._rpc.AioRpcError as error:
-            raise in_words(error.code().name, error.details() or "", self.endpoint) from None
+            raise error_of_call(error.code().name, error.details() or "", self.endpoint) from None
         except asyncio.CancelledError:
             # A closing channel cancels its calls, which looks like a cancellation of the caller.
             task = asyncio.current_task()
@@ -321,7 +321,7 @@ class EtcdWire:
             # As etcd's own client: etcd does not require a login.
             if "authentication is not enabled" in (error.details() or ""):
                 return
-            raise in_words(error.code().name, error.details() or "", self.endpoint) from None
+            raise error_of_call(error.code().name, error.details() or "", self.endpoint) from None
         self._metadata = (("token", answer.token),)
 
 

@@ -15,10 +15,10 @@ then, maintenance of the file.
 5. Deletions are accepted even when the file is at its limit, because they free space. When the disk is full, they get
    the space of the file's reserve; other writes are refused until the reserve can be allocated again.
 
-A commit starts `TURNS_AWAITED` iterations of the event loop after its first write, so that further writes, often of the
-tasks that the last commit acknowledged, join it. On an idle loop this takes microseconds. On a busy loop each iteration
-collects many writes, and a third of the commits cost a third. On virtual time there is no thread: the work is done at
-once, and its outcome is reported one iteration later.
+A commit starts `ITERATIONS_AWAITED` iterations of the event loop after its first write, so that further writes, often
+of the tasks that the last commit acknowledged, join it. On an idle loop this takes microseconds. On a busy loop each
+iteration collects many writes, and a third of the commits cost a third. On virtual time there is no thread: the work is
+done at once, and its outcome is reported one iteration later.
 
 Writers are answered before watches are notified. A writer then knows its revision when its own watch delivers the
 change, and need not read it again.
@@ -28,7 +28,7 @@ costs a busy loop more than it saves: each of its steps waits for the interprete
 thread. With a thousand Deployments that took almost 3 ms for a commit of 1 ms.
 
 6. The moving average of commit times decides. One slow commit counts at most `STRAIN_MAX` times the allowed time.
-7. When the average is too high, commits go to the thread for `away_s`, and then to the loop again; while that is too
+7. When the average is too high, commits go to the thread for `thread_s`, and then to the loop again; while that is too
    slow, for twice as long each time.
 8. A large commit always goes to the thread.
 """
@@ -69,35 +69,35 @@ class CommitScheduler:
         self._clock = clock
         self._limits = limits
         self._strain = 0.0
-        self._away_s = 0.0
-        self._away_until_s = 0.0
+        self._thread_s = 0.0
+        self._thread_until_s = 0.0
 
-    def is_here(self, writes: int, size_bytes: int) -> bool:
+    def is_on_loop(self, writes: int, size_bytes: int) -> bool:
         """Whether a commit runs on the event loop."""
-        if writes > self._limits.here_writes_max or size_bytes > self._limits.here_bytes_max:
+        if writes > self._limits.loop_writes_max or size_bytes > self._limits.loop_bytes_max:
             return False
-        return self._clock.now_s() >= self._away_until_s
+        return self._clock.now_s() >= self._thread_until_s
 
     def note(self, writes: int, took_s: float) -> None:
         """Record the duration of a commit on the event loop."""
-        allowed_s = self._limits.here_s + writes * self._limits.here_s_per_write
+        allowed_s = self._limits.loop_s + writes * self._limits.loop_s_per_write
         strain = min(took_s / allowed_s, STRAIN_MAX)
         self._strain += _WEIGHT_OF_LAST * (strain - self._strain)
         if self._strain > 1.0:
-            self._go_away()
+            self._use_thread()
         elif strain <= 1.0:
-            self._away_s = 0.0
+            self._thread_s = 0.0
 
-    def _go_away(self) -> None:
+    def _use_thread(self) -> None:
         self._strain = 0.0
-        self._away_s = min(max(2 * self._away_s, self._limits.away_s), self._limits.away_s_max)
-        self._away_until_s = self._clock.now_s() + self._away_s
+        self._thread_s = min(max(2 * self._thread_s, self._limits.thread_s), self._limits.thread_s_max)
+        self._thread_until_s = self._clock.now_s() + self._thread_s
 
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
-TURNS_AWAITED = 3
+ITERATIONS_AWAITED = 3
 """Iterations of the event loop between the first waiting write and its commit."""
 
 logger = logging.getLogger(__name__)
@@ -150,40 +150,40 @@ class GroupCommit:
         self._clock = clock
         self._limits = limits
         self._writer = writer
-        self._place = CommitScheduler(clock, limits)
+        self._scheduler = CommitScheduler(clock, limits)
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Write] = deque()
         self._is_writer_busy = False
-        self._is_round_called = False
+        self._is_step_scheduled = False
         self._is_closed = False
         self._is_refusing = False
         self._damage: FileDamaged | None = None
         self._must_maintain = False
         self._can_maintain = True
-        self._tending_waiters: list[asyncio.Future[None]] = []
+        self._maintenance_waiters: list[asyncio.Future[None]] = []
         self._idle_waiters: list[asyncio.Future[None]] = []
         self._expiry: asyncio.TimerHandle | None = None
-        self._commits = self._commits_here = self._commits_failed = self._tendings = 0
+        self._commits = self._commits_on_loop = self._commits_failed = self._maintenances = 0
         self._set_expiry()
 
     async def write(self, key: str, value: bytes | None, if_revision: int | None) -> int:
         """Wait until the write is durable. Returns its revision."""
-        if (error := self._why_not_take(key, value)) is not None:
+        if (error := self._error_of_write(key, value)) is not None:
             raise error
         acknowledged = self._loop.create_future()
         self._waiting.append(Write(key, value, if_revision, acknowledged))
-        self._call_round()
+        self._schedule_step()
         revision: int = await acknowledged
         return revision
 
     async def wait_maintained(self) -> None:
         """Wait until the file has dropped the rows that memory has forgotten."""
-        if (error := self._why_not_write()) is not None:
+        if (error := self._error_of_state()) is not None:
             raise error
         self._must_maintain = self._can_maintain = True
         waiter = self._loop.create_future()
-        self._tending_waiters.append(waiter)
-        self._call_round()
+        self._maintenance_waiters.append(waiter)
+        self._schedule_step()
         await waiter
 
     async def wait_closed(self) -> None:
@@ -191,7 +191,7 @@ class GroupCommit:
         self._is_closed = True
         if self._expiry is not None:
             self._expiry.cancel()
-        if self._waiting or self._tending_waiters or self._is_writer_busy:
+        if self._waiting or self._maintenance_waiters or self._is_writer_busy:
             waiter = self._loop.create_future()
             self._idle_waiters.append(waiter)
             await waiter
@@ -199,9 +199,9 @@ class GroupCommit:
     def statistics(self) -> dict[str, int]:
         return {
             "commits": self._commits,
-            "commits_here": self._commits_here,
+            "commits_here": self._commits_on_loop,
             "commits_failed": self._commits_failed,
-            "tendings": self._tendings,
+            "tendings": self._maintenances,
             "writes_waiting": len(self._waiting),
             "writes_waiting_max": self._limits.waiting_writes_max,
             "obsolete_rows": len(self._memory.obsolete),
@@ -211,7 +211,7 @@ class GroupCommit:
             "file_bytes_max": self._limits.file_bytes_max,
         }
 
-    def _why_not_take(self, key: str, value: bytes | None) -> StoreError | None:
+    def _error_of_write(self, key: str, value: bytes | None) -> StoreError | None:
         # Invalid values are rejected here: on the writer they would fail the whole commit.
         assert "/" in key, f"a key is a path, not {key!r}"
         key.encode()
@@ -219,48 +219,48 @@ class GroupCommit:
             return ValueTooLarge(f"{key} would have {len(value)} bytes, and may have {self._limits.value_bytes_max}")
         if len(self._waiting) >= self._limits.waiting_writes_max:
             return StoreBusy(f"{len(self._waiting)} writes wait for the disk already: try again later")
-        return self._why_not_write()
+        return self._error_of_state()
 
-    def _why_not_write(self) -> StoreError | None:
+    def _error_of_state(self) -> StoreError | None:
         if self._damage is not None:
-            return self._damage.again()
+            return self._damage.copied()
         return StoreClosed("the store is closed and takes no more writes") if self._is_closed else None
 
     # ---------------------------------------------------------------------------------- work for the writer
 
-    def _call_round(self) -> None:
-        if not self._is_round_called and not self._is_writer_busy:
-            self._is_round_called = True
-            self._loop.call_soon(self._turn, TURNS_AWAITED - 1)
+    def _schedule_step(self) -> None:
+        if not self._is_step_scheduled and not self._is_writer_busy:
+            self._is_step_scheduled = True
+            self._loop.call_soon(self._wait_iterations, ITERATIONS_AWAITED - 1)
 
-    def _turn(self, turns_left: int) -> None:
-        if turns_left and not self._is_closed:
-            self._loop.call_soon(self._turn, turns_left - 1)
+    def _wait_iterations(self, iterations_left: int) -> None:
+        if iterations_left and not self._is_closed:
+            self._loop.call_soon(self._wait_iterations, iterations_left - 1)
         else:
-            self._round()
+            self._step()
 
-    def _round(self) -> None:
-        self._is_round_called = False
+    def _step(self) -> None:
+        self._is_step_scheduled = False
         if self._is_writer_busy:
             return
-        if self._is_closed and not self._waiting and not self._tending_waiters:
+        if self._is_closed and not self._waiting and not self._maintenance_waiters:
             _release(self._idle_waiters)
-        elif self._is_tending_due():
+        elif self._is_maintenance_due():
             rows = self._memory.obsolete[: self._limits.maintained_rows_max]
             then = partial(self._on_maintained, len(rows))
-            self._hand_over(self._file.maintain, self._memory.oldest_revision(), rows, then=then)
+            self._run_in_thread(self._file.maintain, self._memory.oldest_revision(), rows, then=then)
         elif (batch := self._decide()).changes:
             then = partial(self._on_committed, batch)
-            if self._place.is_here(len(batch.changes), batch.size_bytes):
-                self._append_here(batch, then)
+            if self._scheduler.is_on_loop(len(batch.changes), batch.size_bytes):
+                self._append_on_loop(batch, then)
             else:
-                self._hand_over(self._file.append, batch.changes, then=then)
+                self._run_in_thread(self._file.append, batch.changes, then=then)
         elif self._is_closed:
             _release(self._idle_waiters)
 
-    def _append_here(self, batch: Batch, then: Callable[[asyncio.Future[None]], None]) -> None:
+    def _append_on_loop(self, batch: Batch, then: Callable[[asyncio.Future[None]], None]) -> None:
         self._is_writer_busy = True
-        self._commits_here += 1
+        self._commits_on_loop += 1
         done: asyncio.Future[None] = self._loop.create_future()
         began_s = self._clock.now_s()
         try:
@@ -269,10 +269,10 @@ class GroupCommit:
             done.set_exception(error)
         else:
             done.set_result(None)
-        self._place.note(len(batch.changes), self._clock.now_s() - began_s)
+        self._scheduler.note(len(batch.changes), self._clock.now_s() - began_s)
         done.add_done_callback(then)
 
-    def _hand_over(
+    def _run_in_thread(
         self,
         work: Callable[[*Arguments], Result],
         *arguments: *Arguments,
@@ -338,7 +338,7 @@ class GroupCommit:
                 write.answer(conflict)
             self._memory.apply(batch.changes, self._clock.now_s())
             self._set_expiry()
-        self._call_round()
+        self._schedule_step()
 
     def _on_commit_failed(self, batch: Batch, error: BaseException) -> None:
         file_error = _as_file_error(error)
@@ -351,7 +351,7 @@ class GroupCommit:
             self._waiting.extendleft(write for write in reversed(writes) if write.value is None)
             writes = [write for write in writes if write.value is not None]
         for write in writes:
-            write.answer(file_error.again())
+            write.answer(file_error.copied())
         if not self._ends_writing(file_error):
             self._must_maintain = self._can_maintain = True  # a checkpoint may free enough space
 
@@ -361,13 +361,13 @@ class GroupCommit:
         self._damage = error
         self._can_maintain = False
         while self._waiting:
-            self._waiting.popleft().answer(error.again())
-        self._fail_tending_waiters(error)
+            self._waiting.popleft().answer(error.copied())
+        self._fail_maintenance_waiters(error)
         return True
 
-    # ------------------------------------------------------------------------------------------------ tending
+    # -------------------------------------------------------------------------------------------- maintenance
 
-    def _is_tending_due(self) -> bool:
+    def _is_maintenance_due(self) -> bool:
         if not self._can_maintain:
             return False
         return (
@@ -384,31 +384,31 @@ class GroupCommit:
         self._is_writer_busy = False
         self._must_maintain = False
         if (error := done.exception()) is not None:
-            self._on_tending_failed(_as_file_error(error))
+            self._on_maintenance_failed(_as_file_error(error))
         else:
-            self._tendings += 1
+            self._maintenances += 1
             del self._memory.obsolete[:rows]
-            if self._tending_waiters and (self._memory.obsolete or done.result()):
+            if self._maintenance_waiters and (self._memory.obsolete or done.result()):
                 self._must_maintain = True
             else:
-                _release(self._tending_waiters)
-        self._round()
+                _release(self._maintenance_waiters)
+        self._step()
 
-    def _on_tending_failed(self, error: FileError) -> None:
+    def _on_maintenance_failed(self, error: FileError) -> None:
         logger.error("%s", error)
         if isinstance(error, DiskFull) and self._file.reserve.release():
             self._must_maintain = True
             return
         # Not again until a commit succeeds or `wait_maintained` is called.
         self._can_maintain = False
-        self._fail_tending_waiters(error)
+        self._fail_maintenance_waiters(error)
         self._ends_writing(error)
 
-    def _fail_tending_waiters(self, error: FileError) -> None:
-        waiters, self._tending_waiters = self._tending_waiters, []
+    def _fail_maintenance_waiters(self, error: FileError) -> None:
+        waiters, self._maintenance_waiters = self._maintenance_waiters, []
         for waiter in waiters:
             if not waiter.done():
-                waiter.set_exception(error.again())
+                waiter.set_exception(error.copied())
 
     def _set_expiry(self) -> None:
         if self._expiry is None and not self._is_closed and (due_s := self._memory.next_expiry_s()) is not None:
@@ -419,7 +419,7 @@ class GroupCommit:
         self._memory.forget_expired(self._clock.now_s())
         self._set_expiry()
         self._must_maintain = True
-        self._call_round()
+        self._schedule_step()
 
 
 def _holds(write: Write, current: Record | None) -> bool:

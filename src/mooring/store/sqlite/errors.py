@@ -12,7 +12,7 @@
 
 1. The text of an error has the cause and a remedy.
 2. A retry can help after `DiskFull`, `DiskFailing` and `StoreBusy` only.
-3. Each error can be copied (`again`): a failed commit raises it in many writers, and a shared
+3. Each error can be copied (`copied`): a failed commit raises it in many writers, and a shared
    exception would collect their tracebacks.
 """
 
@@ -32,7 +32,7 @@ _PRIMARY_CODE = 0xFF  # the other bits are the extended code
 class FileError(StoreError):
     """The file or the directory of a store cannot be used."""
 
-    def again(self) -> Self:
+    def copied(self) -> Self:
         return type(self)(*self.args)
 
 
@@ -62,25 +62,27 @@ def damaged(path: Path, found: str) -> FileDamaged:
     )
 
 
-def in_words(error: sqlite3.Error, path: Path, doing: str) -> FileError:
+def error_of_sqlite(error: sqlite3.Error, path: Path, doing: str) -> FileError:
     """The `FileError` for an error of SQLite."""
     code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE)
     name: str = getattr(error, "sqlite_errorname", type(error).__name__)
-    said = f"{error} ({name}) while {doing}"
+    message = f"{error} ({name}) while {doing}"
     match code & _PRIMARY_CODE:
         case sqlite3.SQLITE_FULL:
-            return DiskFull(f"{path}: {said}. Free some space: reads still work, and writes do when there is space")
+            return DiskFull(f"{path}: {message}. Free some space: reads still work, and writes do when there is space")
         case sqlite3.SQLITE_IOERR:
-            return DiskFailing(f"{path}: {said}. Look at the disk and its quota; it can be tried again")
+            return DiskFailing(f"{path}: {message}. Look at the disk and its quota; it can be tried again")
         # The statements are fixed: if one fails, the tables are not ours.
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CONSTRAINT | sqlite3.SQLITE_ERROR:
-            return damaged(path, said)
+            return damaged(path, message)
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return DirectoryInUse(f"{path}: {said}. Another program has the file open: close it, then try again")
+            return DirectoryInUse(f"{path}: {message}. Another program has the file open: close it, then try again")
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
-            return DirectoryUnusable(f"{path}: {said}. Make {path.parent} readable and writable, or choose another one")
+            return DirectoryUnusable(
+                f"{path}: {message}. Make {path.parent} readable and writable, or choose another one"
+            )
         case _:
-            return FileError(f"{path}: {said}")
+            return FileError(f"{path}: {message}")
 
 
 # --- limits ---------------------------------------------------------------------------------------------------
@@ -110,12 +112,12 @@ class SqliteLimits:
     commit_bytes_max: int = 8 * MIB
 
     # Commits on the event loop. Larger ones, and all for some time after the average was slower, go to the thread.
-    here_writes_max: int = 256
-    here_bytes_max: int = MIB
-    here_s: float = 0.002
-    here_s_per_write: float = 0.000_04
-    away_s: float = 1.0
-    away_s_max: float = 60.0
+    loop_writes_max: int = 256
+    loop_bytes_max: int = MIB
+    loop_s: float = 0.002
+    loop_s_per_write: float = 0.000_04
+    thread_s: float = 1.0
+    thread_s_max: float = 60.0
 
     # The file: above its limit only deletions are accepted (`DiskFull` for other writes).
     file_bytes_max: int = 8 * 1024 * MIB

@@ -48,7 +48,7 @@ from mooring.store.sqlite.errors import (
     FileError,
     SqliteLimits,
     damaged,
-    in_words,
+    error_of_sqlite,
 )
 from mooring.store.sqlite.load import APPLICATION_ID, FORMAT_VERSION, FileContents, FileState, checksum_of, load
 
@@ -211,9 +211,9 @@ class StoreFile:
             self._insert(changes)
         except sqlite3.Error as error:
             self._roll_back()
-            raise in_words(error, self._path, f"writing revision {changes[-1].revision}") from error
+            raise error_of_sqlite(error, self._path, f"writing revision {changes[-1].revision}") from error
         self.note_acknowledged(changes[-1].revision)
-        added_bytes = sum(len(each.key) + len(each.value or b"") + _ROW_OVERHEAD_BYTES for each in changes)
+        added_bytes = sum(len(change.key) + len(change.value or b"") + _ROW_OVERHEAD_BYTES for change in changes)
         self.log_bytes += added_bytes + PAGE_BYTES
         self.used_bytes += added_bytes
         self._measure_disk()
@@ -239,7 +239,7 @@ class StoreFile:
             # The batch is durable; only the number is old.
             logger.warning("%s: cannot note that revision %d is durable: %s", self._directory.path, revision, error)
 
-    # ------------------------------------------------------------------------------------------------ tending
+    # -------------------------------------------------------------------------------------------- maintenance
 
     def maintain(self, oldest: int, obsolete: Sequence[int]) -> bool:
         """Drop rows, free space, checkpoint. Returns whether there is more space to free."""
@@ -252,7 +252,7 @@ class StoreFile:
             self._measure_disk()
         except sqlite3.Error as error:
             self._roll_back()
-            raise in_words(error, self._path, "compacting it") from error
+            raise error_of_sqlite(error, self._path, "compacting it") from error
         return is_more
 
     def _checkpoint(self) -> None:
@@ -356,7 +356,7 @@ def _opened(directory: DataDirectory, limits: SqliteLimits) -> tuple[StoreFile, 
             f"{directory.path}: {error}. Make it readable and writable, or choose another one"
         ) from error
     except sqlite3.Error as error:
-        raise in_words(error, directory.database, "opening it") from error
+        raise error_of_sqlite(error, directory.database, "opening it") from error
 
 
 def _create(directory: DataDirectory, acknowledged: int) -> None:
@@ -372,7 +372,7 @@ def _create(directory: DataDirectory, acknowledged: int) -> None:
         with closing(sqlite3.connect(made, isolation_level=None)) as connection:
             _lay_out(connection)
     except sqlite3.Error as error:
-        raise in_words(error, made, "making it") from error
+        raise error_of_sqlite(error, made, "making it") from error
     _force_to_disk(made)
     made.rename(directory.database)
     directory.sync()
@@ -418,7 +418,7 @@ def _connect_exclusively(path: Path) -> sqlite3.Connection:
         path.with_name(f"{path.name}-shm").unlink(missing_ok=True)
     except sqlite3.Error as error:
         connection.close()
-        raise in_words(error, path, "opening it") from error
+        raise error_of_sqlite(error, path, "opening it") from error
     return connection
 
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mooring.store.interface import EMPTY_REVISION, Record, StoreChange
-from mooring.store.sqlite.errors import DirectoryUnusable, FileDamaged, damaged, in_words
+from mooring.store.sqlite.errors import DirectoryUnusable, FileDamaged, damaged, error_of_sqlite
 
 APPLICATION_ID = 0x6D6F6F72  # "moor", where tools such as `file` look for it
 FORMAT_VERSION = 1
@@ -72,7 +72,7 @@ def load(path: Path, acknowledged: int) -> FileContents:
             contents = _read(connection, path)
             _check_structure(connection, path)
     except sqlite3.Error as error:
-        raise in_words(error, path, "reading it at the start") from error
+        raise error_of_sqlite(error, path, "reading it at the start") from error
     except UnicodeDecodeError as error:
         raise damaged(path, f"a key is no text ({error})") from error
     if contents.revision < acknowledged:

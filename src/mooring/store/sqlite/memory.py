@@ -54,7 +54,7 @@ class DurableMemory(MemoryStore):
         self._oldest = oldest
         self._revision = oldest + len(changes)
         self._history.extend(changes)
-        self._replaced_bytes = sum(len(each.previous.value) for each in changes if each.previous is not None)
+        self._replaced_bytes = sum(len(change.previous.value) for change in changes if change.previous is not None)
         self._keep_within_limits()
         self._note_time(now_s)
 

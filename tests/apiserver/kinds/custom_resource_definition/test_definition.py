@@ -8,7 +8,6 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION
-from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.schema import read_schema
 from mooring.apiserver.kinds import strategy_of
@@ -33,6 +32,7 @@ from mooring.apiserver.kinds.custom_resource_definition.definition import (
 from mooring.apiserver.kinds.custom_resource_definition.strategy import (
     CustomResourceDefinitionStrategy,
 )
+from mooring.serving.users import User
 from tests.apiserver.custom.definitions import definition, fields, version
 
 SCHEMA = read_schema(

@@ -77,11 +77,11 @@ class RuleScope:
         held = self.schema.items or read_schema(raw)
         return self._below(held, self.declared.element if self.declared is not None else None)
 
-    def _below(self, held: Schema, declared: DeclaredType | None) -> RuleScope:
+    def _below(self, schema: Schema, declared: DeclaredType | None) -> RuleScope:
         if declared is None:
-            declared = declared_type(held, is_root=held.is_embedded)
+            declared = declared_type(schema, is_root=schema.is_embedded)
         count, own = self.count_max, _count_max(self.schema)
-        return RuleScope(held, declared, None if count is None or own is None else min(count * own, MOST), self.costs)
+        return RuleScope(schema, declared, None if count is None or own is None else min(count * own, MOST), self.costs)
 
 
 def validate_rule_text(raw: Document, path: str) -> list[FieldError]:

@@ -92,10 +92,10 @@ class _Defaults:
             yield from self.errors(
                 schema.items, root, f"{path}.items", (*way, _INDEX), is_resource=False, is_meta=is_meta
             )
-        for name, held in schema.properties.items():
+        for name, nested in schema.properties.items():
             below = f"{path}.properties[{name}]"
             is_nested_meta = is_meta or (is_resource and name in META_FIELDS)
-            yield from self.errors(held, root, below, (*way, name), is_resource=False, is_meta=is_nested_meta)
+            yield from self.errors(nested, root, below, (*way, name), is_resource=False, is_meta=is_nested_meta)
 
     def _validate_own(self, schema: Schema, path: str) -> Iterator[FieldError]:
         default = schema.default
@@ -239,21 +239,21 @@ class _Walk:
         found = SchemaErrors(list(self._validate_own(raw, path, at)))
         inner = replace(at, is_root=False)
         self._additional(found, raw, path, inner, scope)
-        for name, held in sorted((raw.get("properties") or {}).items()):
+        for name, nested in sorted((raw.get("properties") or {}).items()):
             below = _below_property(raw, at, inner, name)
             place = f"{path}.properties[{name}]"
-            found.add(self.errors(held, place, below, scope and scope.of_property(name, held)))
+            found.add(self.errors(nested, place, below, scope and scope.of_property(name, nested)))
         if raw.get("not") is not None:
             found.add(self.errors(raw["not"], f"{path}.not", inner, None))
         for name in ("allOf", "oneOf", "anyOf"):
-            for index, held in enumerate(raw.get(name) or ()):
-                found.add(self.errors(held, f"{path}.{name}[{index}]", inner, None))
-        for name, held in sorted((raw.get("definitions") or {}).items()):
-            found.add(self.errors(held, f"{path}.definitions[{name}]", inner, None))
+            for index, nested in enumerate(raw.get(name) or ()):
+                found.add(self.errors(nested, f"{path}.{name}[{index}]", inner, None))
+        for name, nested in sorted((raw.get("definitions") or {}).items()):
+            found.add(self.errors(nested, f"{path}.definitions[{name}]", inner, None))
         self._items(found, raw, path, inner, scope)
-        for name, held in sorted((raw.get("dependencies") or {}).items()):
-            if isinstance(held, dict):
-                found.add(self.errors(held, f"{path}.dependencies[{name}]", inner, None))
+        for name, nested in sorted((raw.get("dependencies") or {}).items()):
+            if isinstance(nested, dict):
+                found.add(self.errors(nested, f"{path}.dependencies[{name}]", inner, None))
         found.own += validate_list(raw, path, needs_atomic_sets=self._options.needs_atomic_sets)
         if self._options.needs_safe_keys:
             found.own += validate_map_set(raw, path)
@@ -304,8 +304,8 @@ class _Walk:
         if isinstance(items, dict):
             found.add(self.errors(items, f"{path}.items", inner, scope and scope.of_items(items)))
         else:
-            for index, held in enumerate(items):
-                found.add(self.errors(held, f"{path}.items[{index}]", inner, None))
+            for index, nested in enumerate(items):
+                found.add(self.errors(nested, f"{path}.items[{index}]", inner, None))
 
     def _rules(self, found: SchemaErrors, raw: Document, path: str, at: _Place, scope: RuleScope | None) -> None:
         rules = raw.get("x-kubernetes-validations")

@@ -27,7 +27,7 @@ class DefinitionStatusStrategy(StatusStrategy):
 
 
 class CustomResourceDefinitionStrategy(Strategy):
-    """Writing definitions. Whether their names are accepted is decided afterwards, by `custom.establishing`."""
+    """Writing definitions. `custom.definition_controller` decides afterwards whether their names are accepted."""
 
     allows_unconditional_update = False
     is_costly = True
@@ -51,7 +51,7 @@ class CustomResourceDefinitionStrategy(Strategy):
             service["port"] = WEBHOOK_PORT
         status = obj.setdefault("status", {})
         if not status.get("storedVersions"):
-            stored = next((each["name"] for each in spec.get("versions") or () if each.get("storage")), None)
+            stored = next((version["name"] for version in spec.get("versions") or () if version.get("storage")), None)
             if stored is not None:
                 status["storedVersions"] = [stored]
 
@@ -87,7 +87,7 @@ class CustomResourceDefinitionStrategy(Strategy):
 
 def _note_stored_version(obj: Document) -> None:
     """`storedVersions` keeps a version until all its objects are migrated."""
-    stored = next((each["name"] for each in obj["spec"].get("versions") or () if each.get("storage")), None)
+    stored = next((version["name"] for version in obj["spec"].get("versions") or () if version.get("storage")), None)
     known: list[str] = obj["status"].get("storedVersions") or []
     if stored is not None and stored not in known:
         obj["status"] = {**obj["status"], "storedVersions": [*known, stored]}

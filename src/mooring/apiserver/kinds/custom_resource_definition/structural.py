@@ -60,14 +60,14 @@ def validate_map_set(raw: Document, path: str) -> list[FieldError]:
         errors.append(forbidden(f"{path}.items.nullable", f"cannot be nullable when {_LIST} is {kind}"))
     properties: Document = items.get("properties") or {}
     for name in (raw.get(_KEYS) or ()) if kind == "map" else ():
-        held = properties.get(name)
-        if held is None:
+        nested = properties.get(name)
+        if nested is None:
             continue
         place = f"{path}.items.properties[{name}]"
-        if name not in (items.get("required") or ()) and held.get("default") is None:
+        if name not in (items.get("required") or ()) and nested.get("default") is None:
             why = f"this property is in {_KEYS}, so it must have a default or be a required property"
             errors.append(required(f"{place}.default", why))
-        if held.get("nullable"):
+        if nested.get("nullable"):
             errors.append(forbidden(f"{place}.nullable", f"this property is in {_KEYS}, so it cannot be nullable"))
     return errors
 
@@ -103,9 +103,9 @@ def _validate_list(raw: Document, path: str, needs_atomic_sets: bool) -> Iterato
         yield not_supported(f"{path}.{_LIST}", kind, ("atomic", "set", "map"))
 
 
-def _validate_list_or_map_type(raw: Document, path: str, wanted: str, extension: str) -> Iterator[FieldError]:
-    type_name, why = raw.get("type", ""), f"must be {wanted} if {extension} is specified"
-    if type_name != wanted:
+def _validate_list_or_map_type(raw: Document, path: str, expected: str, extension: str) -> Iterator[FieldError]:
+    type_name, why = raw.get("type", ""), f"must be {expected} if {extension} is specified"
+    if type_name != expected:
         yield invalid(f"{path}.type", type_name, why) if type_name else required(f"{path}.type", why)
 
 
@@ -137,7 +137,7 @@ def _validate_keys(raw: Document, path: str) -> Iterator[FieldError]:
     elif not isinstance(items, dict):
         shown = {
             "Schema": None,
-            "JSONSchemas": [internal_value(each, "JSONSchemaProps", "apiextensions") for each in items],
+            "JSONSchemas": [internal_value(item, "JSONSchemaProps", "apiextensions") for item in items],
         }
         yield invalid(f"{path}.items", shown, f"must only have a single schema if {_LIST} is map")
     elif items.get("type", "") != "object":
@@ -167,7 +167,7 @@ class _Level(Enum):
 
 
 def validate_structural(raw: Document, path: str) -> list[FieldError]:
-    """Why a schema is not structural."""
+    """Field errors of a schema that is not structural."""
     errors = [*_invariants(raw, _Level.ROOT, path), *_incomplete(raw, raw, path, path)]
     return sorted(errors, key=lambda field_error: field_error.message)
 
@@ -191,8 +191,8 @@ def _invariants(raw: Document, level: _Level, path: str) -> Iterator[FieldError]
         yield required(f"{path}.items", "must be specified")
     if isinstance(items, dict):
         yield from _invariants(items, _Level.ITEM, f"{path}.items")
-    for name, held in (raw.get("properties") or {}).items():
-        yield from _invariants(held, _Level.FIELD, f"{path}.properties[{name}]")
+    for name, nested in (raw.get("properties") or {}).items():
+        yield from _invariants(nested, _Level.FIELD, f"{path}.properties[{name}]")
     if additional is not None and level is _Level.ROOT:
         yield forbidden(f"{path}.additionalProperties", "must not be used at the root")
     if isinstance(additional, dict):
@@ -257,12 +257,12 @@ def _restricts_names_only(metadata: Document) -> bool:
 
 def _validate_restriction(raw: Document, path: str, *, skips_any: bool, skips_first: bool) -> Iterator[FieldError]:
     if not skips_any:
-        for index, held in enumerate(raw.get("anyOf") or ()):
-            yield from _validate_nested(held, f"{path}.anyOf[{index}]")
-    for index, held in enumerate(raw.get("allOf") or ()):
-        yield from _validate_nested(held, f"{path}.allOf[{index}]", skips_any=skips_first and index == 0)
-    for index, held in enumerate(raw.get("oneOf") or ()):
-        yield from _validate_nested(held, f"{path}.oneOf[{index}]")
+        for index, nested in enumerate(raw.get("anyOf") or ()):
+            yield from _validate_nested(nested, f"{path}.anyOf[{index}]")
+    for index, nested in enumerate(raw.get("allOf") or ()):
+        yield from _validate_nested(nested, f"{path}.allOf[{index}]", skips_any=skips_first and index == 0)
+    for index, nested in enumerate(raw.get("oneOf") or ()):
+        yield from _validate_nested(nested, f"{path}.oneOf[{index}]")
     if raw.get("not") is not None:
         yield from _validate_nested(raw["not"], f"{path}.not")
     if raw.get("pattern"):
@@ -294,8 +294,8 @@ def _incomplete(restriction: Document, schema: Document | None, path: str, at: s
     if restriction.get("not") is not None:
         yield from _nested_incomplete(restriction["not"], schema, path, f"{at}.not")
     for name in ("allOf", "anyOf", "oneOf"):
-        for index, held in enumerate(restriction.get(name) or ()):
-            yield from _nested_incomplete(held, schema, path, f"{at}.{name}[{index}]")
+        for index, nested in enumerate(restriction.get(name) or ()):
+            yield from _nested_incomplete(nested, schema, path, f"{at}.{name}[{index}]")
 
 
 def _nested_incomplete(restriction: Any, schema: Document | None, path: str, at: str) -> Iterator[FieldError]:

@@ -143,14 +143,14 @@ def _validate_failure_rule(spec: Document, rule: Document, path: str, containers
     return errors
 
 
-def _validate_exit_codes(wanted: Document, path: str, containers: Sequence[str]) -> list[FieldError]:
-    operator = wanted.get("operator", "")
+def _validate_exit_codes(on_exit_codes: Document, path: str, containers: Sequence[str]) -> list[FieldError]:
+    operator = on_exit_codes.get("operator", "")
     errors = _validate_job_policy_choice(operator, _OPERATORS, f"{path}.operator")
-    container = wanted.get("containerName")
+    container = on_exit_codes.get("containerName")
     if container is not None and container not in containers:
         detail = "must be one of the container or initContainer names in the pod template"
         errors.append(invalid(f"{path}.containerName", container, detail))
-    values, here = wanted.get("values") or [], f"{path}.values"
+    values, here = on_exit_codes.get("values") or [], f"{path}.values"
     if not values:
         return [*errors, invalid(here, values, "at least one value is required")]
     if len(values) > EXIT_CODES_MAX:

@@ -153,11 +153,11 @@ def _validate_generated_selector(metadata: Document, spec: Document, needs_prefi
     return errors
 
 
-def _validate_job_label(labels: Document | None, key: str, wanted: str) -> list[FieldError]:
-    path, detail = f"spec.template.metadata.labels[{key}]", f"must be '{wanted}'"
+def _validate_job_label(labels: Document | None, key: str, expected: str) -> list[FieldError]:
+    path, detail = f"spec.template.metadata.labels[{key}]", f"must be '{expected}'"
     if labels is None or key not in labels:
         return [required(path, detail)]
-    return [] if labels[key] == wanted else [invalid(path, labels_value(labels), detail)]
+    return [] if labels[key] == expected else [invalid(path, labels_value(labels), detail)]
 
 
 def _validate_managed_by(managed_by: str, path: str) -> list[FieldError]:

@@ -17,8 +17,11 @@ _COUNTS = ("active", "succeeded", "failed", "ready", "terminating")
 _TERMINAL = ("Failed", "Complete", "FailureTarget")
 
 
-def is_condition_true(status: Document, kind: str, wanted: str = "True") -> bool:
-    return any(each.get("type") == kind and each.get("status") == wanted for each in status.get("conditions") or ())
+def is_condition_true(status: Document, kind: str, condition_type: str = "True") -> bool:
+    return any(
+        condition.get("type") == kind and condition.get("status") == condition_type
+        for condition in status.get("conditions") or ()
+    )
 
 
 class _Change:

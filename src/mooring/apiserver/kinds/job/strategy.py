@@ -34,7 +34,7 @@ from mooring.apiserver.kinds.workloads import (
     template_labels,
 )
 from mooring.apiserver.strategy import DefaultPropagation, StatusStrategy
-from mooring.apiserver.tables.columns import (
+from mooring.apiserver.tables import (
     AGE,
     NAME,
     Cell,

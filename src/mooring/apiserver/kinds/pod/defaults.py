@@ -329,7 +329,7 @@ def _default_status(status: Document) -> None:
 
 
 def _default_addresses(status: Document) -> None:
-    """The single address is the first of the many; where they differ, the single one is believed."""
+    """The single address is the first of the list. If they differ, the single address wins."""
     address, addresses = status.get("podIP"), status.get("podIPs")
     if address and (not addresses or addresses[0].get("ip", "") != address):
         status["podIPs"] = [{"ip": address}]

@@ -39,10 +39,10 @@ _GATED: Document = {
 def with_condition(conditions: Sequence[Document], condition: Document, now: str) -> list[Document]:
     """The conditions with one of them set, in its place or at the end."""
     made: Document = {"lastProbeTime": None, "lastTransitionTime": now, **condition}
-    for index, known in enumerate(conditions):
-        if known.get("type") == condition["type"]:
-            if known.get("status") == condition["status"]:
-                made["lastTransitionTime"] = known.get("lastTransitionTime")
+    for index, existing in enumerate(conditions):
+        if existing.get("type") == condition["type"]:
+            if existing.get("status") == condition["status"]:
+                made["lastTransitionTime"] = existing.get("lastTransitionTime")
             return [*conditions[:index], made, *conditions[index + 1 :]]
     return [*conditions, made]
 
@@ -73,11 +73,11 @@ def drop_disabled_spec_fields(spec: Document, old: Document | None) -> None:
 
 def drop_disabled_status_fields(status: Document, old: Document | None) -> None:
     """Drop fields of disabled features from a status."""
-    known = old or {}
-    if status.get("nodeAllocatableResourceClaimStatuses") and not known.get("nodeAllocatableResourceClaimStatuses"):
+    before = old or {}
+    if status.get("nodeAllocatableResourceClaimStatuses") and not before.get("nodeAllocatableResourceClaimStatuses"):
         del status["nodeAllocatableResourceClaimStatuses"]
     digested = [mount for mount in _mount_statuses(status) if mount.get("volumeStatus") is not None]
-    if digested and not any(mount.get("volumeStatus") is not None for mount in _mount_statuses(known)):
+    if digested and not any(mount.get("volumeStatus") is not None for mount in _mount_statuses(before)):
         for mount in digested:
             del mount["volumeStatus"]
 
@@ -101,7 +101,7 @@ def note_gates(pod: Document, now: str) -> None:
 
 
 def merge_label_keys(pod: Document) -> None:
-    """Turn keys into expressions."""
+    """Add `matchLabelKeys` to the selectors as expressions."""
     spec, labels = pod["spec"], pod["metadata"].get("labels") or {}
     for holder in _label_key_holders(spec):
         selector = holder.get("labelSelector")
@@ -123,7 +123,9 @@ def split_label_keys(pod: Document) -> None:
         made = _expressions(holder.get("matchLabelKeys") or (), "In", labels)
         made += _expressions(holder.get("mismatchLabelKeys") or (), "NotIn", labels)
         if made:
-            selector["matchExpressions"] = [each for each in selector["matchExpressions"] if each not in made]
+            selector["matchExpressions"] = [
+                match_expression for match_expression in selector["matchExpressions"] if match_expression not in made
+            ]
 
 
 def move_apparmor_annotations(pod: Document, call: Call) -> None:

@@ -356,7 +356,7 @@ def quality_of_service(spec: Document) -> str:
     """The class of a pod."""
     whole = spec.get("resources")
     holders: Sequence[Document] = (
-        [whole] if whole is not None else [each.get("resources") or {} for each in _containers(spec)]
+        [whole] if whole is not None else [container.get("resources") or {} for container in _containers(spec)]
     )
     requests: dict[str, int] = {}
     limits: dict[str, int] = {}

@@ -341,7 +341,9 @@ def _validate_pod_spec_tolerations(text: str, path: str, options: PodOptions) ->
         tolerations = msgspec.json.decode(text.encode(), type=list[dict[str, object]] | None)
     except msgspec.DecodeError as error:
         return [invalid(path, TOLERATIONS_ANNOTATION, str(error))]
-    lowered = [{key[:1].lower() + key[1:]: value for key, value in each.items()} for each in tolerations or ()]
+    lowered = [
+        {key[:1].lower() + key[1:]: value for key, value in toleration.items()} for toleration in tolerations or ()
+    ]
     return validate_tolerations(lowered, f"{path}.{TOLERATIONS_ANNOTATION}", options)
 
 

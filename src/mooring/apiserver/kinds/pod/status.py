@@ -51,15 +51,15 @@ def validate_claim_statuses(status: Document, spec: Document) -> list[FieldError
     errors: list[FieldError] = []
     known = {claim.get("name", "") for claim in spec.get("resourceClaims") or ()}
     seen: set[str] = set()
-    for index, each in enumerate(status.get("resourceClaimStatuses") or ()):
-        path, name = f"status.resourceClaimStatuses[{index}]", each.get("name", "")
+    for index, resource_claim_status in enumerate(status.get("resourceClaimStatuses") or ()):
+        path, name = f"status.resourceClaimStatuses[{index}]", resource_claim_status.get("name", "")
         if name not in known:
             detail = "must match the name of an entry in `spec.resourceClaims`"
             errors.append(invalid(f"{path}.name", name, detail))
         if name in seen:
             errors.append(duplicate(f"{path}.name", name))
         seen.add(name)
-        errors += _CLAIM_STATUS.validate(each, path)
+        errors += _CLAIM_STATUS.validate(resource_claim_status, path)
     return errors
 
 
@@ -104,8 +104,8 @@ def validate_allocated_resources(status: Document, spec: Document) -> list[Field
             container = next((c for c in spec.get(kind) or () if c.get("name", "") == each.get("name", "")), None)
             here = f"status.{field}[{index}].allocatedResourcesStatus"
             errors += _validate_allocations(each.get("allocatedResourcesStatus") or (), container, here)
-    for index, each in enumerate(status.get("ephemeralContainerStatuses") or ()):
-        if each.get("allocatedResourcesStatus"):
+    for index, ephemeral_container_status in enumerate(status.get("ephemeralContainerStatuses") or ()):
+        if ephemeral_container_status.get("allocatedResourcesStatus"):
             here = f"status.ephemeralContainerStatuses[{index}].allocatedResourcesStatus"
             errors.append(forbidden(here, "must not be specified in container status"))
     return errors
@@ -163,7 +163,7 @@ def validate_pod_status(pod: Document, old: Document, options: PodOptions) -> li
     if status.get("observedGeneration", 0) < 0:
         errors.append(invalid("status.observedGeneration", status["observedGeneration"], _NOT_COUNTED))
     errors += validate_immutable(status.get("qosClass", ""), old_status.get("qosClass", ""), "status.qosClass")
-    errors += _validate_resurrection(status, old_status, old["spec"])
+    errors += _validate_no_restart(status, old_status, old["spec"])
     errors += validate_claim_statuses(status, pod["spec"])
     errors += validate_extended_claim(status.get("extendedResourceClaimStatus"), pod["spec"])
     errors += _validate_pod_status_addresses(status, old_status, "podIPs")
@@ -194,8 +194,8 @@ def _validate_nomination(name: str, old: Document) -> list[FieldError]:
     return errors
 
 
-def _validate_resurrection(status: Document, old_status: Document, spec: Document) -> list[FieldError]:
-    """Containers that are set to run again although they have ended for good."""
+def _validate_no_restart(status: Document, old_status: Document, spec: Document) -> list[FieldError]:
+    """Containers that have terminated for good must not be set to run again."""
     errors: list[FieldError] = []
     all_may_restart = any(
         rule.get("action") == "RestartAllContainers"
@@ -219,7 +219,7 @@ def _validate_resurrection(status: Document, old_status: Document, spec: Documen
 
 def _runs_again(statuses: Sequence[Document], name: str) -> bool:
     return any(
-        each.get("name", "") == name and (each.get("state") or {}).get("terminated") is None for each in statuses
+        status.get("name", "") == name and (status.get("state") or {}).get("terminated") is None for status in statuses
     )
 
 
@@ -279,8 +279,8 @@ def _validate_host_addresses(status: Document, old_status: Document) -> list[Fie
 def _validate_users(statuses: Sequence[Document], spec: Document, path: str) -> list[FieldError]:
     os_name = (spec.get("os") or {}).get("name", "linux")
     errors: list[FieldError] = []
-    for index, each in enumerate(statuses):
-        user = (each.get("user") or {}).get("linux")
+    for index, status in enumerate(statuses):
+        user = (status.get("user") or {}).get("linux")
         if user is None:
             continue
         here = f"{path}[{index}].user.linux"

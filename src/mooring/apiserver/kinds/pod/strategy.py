@@ -38,7 +38,7 @@ from mooring.apiserver.kinds.pod.update import (
 from mooring.apiserver.kinds.pod.warnings import name_warnings, pod_spec_warnings
 from mooring.apiserver.registry.spec_cache import SpecCache, SpecInputs, ValidationResult
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.tables.columns import AGE, NAME, NONE, Cell, KindTable, age, column, since, wide
+from mooring.apiserver.tables import AGE, NAME, NONE, Cell, KindTable, age, column, since, wide
 from mooring.apiserver.validation.addresses import ip_warnings
 from mooring.apiserver.validation.fields import FieldError
 from mooring.kit.clock import parse_rfc3339
@@ -73,7 +73,7 @@ class _Restarts:
 
 @dataclass(slots=True)
 class _PodState:
-    """What has been found out about a pod so far."""
+    """The state of a pod for its table row."""
 
     reason: str
     ready: int = 0
@@ -84,11 +84,15 @@ def _pod_cells(pod: Document, now_s: float) -> list[Cell]:
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     conditions = status.get("conditions") or ()
     found = _PodState(status.get("reason") or status.get("phase", ""))
-    if any(each["type"] == "PodScheduled" and each.get("reason") == "SchedulingGated" for each in conditions):
+    if any(
+        condition["type"] == "PodScheduled" and condition.get("reason") == "SchedulingGated" for condition in conditions
+    ):
         found.reason = "SchedulingGated"
     init_containers = spec.get("initContainers") or ()
-    sidecars = {each["name"] for each in init_containers if each.get("restartPolicy") == "Always"}
-    restarts, sidecar_restarts = _look_at_init(status, len(init_containers), sidecars, found)
+    sidecars = {
+        init_container["name"] for init_container in init_containers if init_container.get("restartPolicy") == "Always"
+    }
+    restarts, sidecar_restarts = _init_state(status, len(init_containers), sidecars, found)
     if not found.is_initializing or _holds(conditions, "Initialized"):
         restarts = sidecar_restarts
         _look_at_containers(status, conditions, found, restarts)
@@ -106,7 +110,7 @@ def _pod_cells(pod: Document, now_s: float) -> list[Cell]:
     ]
 
 
-def _look_at_init(status: Document, count: int, sidecars: set[str], found: _PodState) -> tuple[_Restarts, _Restarts]:
+def _init_state(status: Document, count: int, sidecars: set[str], found: _PodState) -> tuple[_Restarts, _Restarts]:
     """Up to the first init container that is not done; the restarts of all, and of sidecars alone."""
     restarts, sidecar_restarts = _Restarts(), _Restarts()
     for index, container in enumerate(status.get("initContainerStatuses") or ()):
@@ -184,7 +188,7 @@ def _readiness_gates(spec: Document, conditions: list[Document] | tuple[()]) -> 
 
 def _holds(conditions: list[Document] | tuple[()], name: str, *, any_of_them: bool = False) -> bool:
     """Whether the first condition of this name is true, or any of that name."""
-    found = [each.get("status") == "True" for each in conditions if each["type"] == name]
+    found = [condition.get("status") == "True" for condition in conditions if condition["type"] == name]
     return any(found if any_of_them else found[:1])
 
 
@@ -293,7 +297,7 @@ class PodStrategy(Strategy):
             self.count_generation(obj, old)
 
     def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        """Kubernetes looks at the metadata a second time, as it does for a new pod."""
+        """As in Kubernetes, the metadata is validated a second time, as for a new pod."""
         errors = self.validate_meta(obj, old)
         if leaves_spec(obj, old):
             return errors + validate_annotations_only(obj, old)

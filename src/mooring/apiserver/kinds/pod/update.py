@@ -57,8 +57,10 @@ def options_after(old: Document | None, is_pod: bool) -> PodOptions:
         tolerates_deletion_cost=not has_valid_deletion_cost(old.get("metadata", {}).get("annotations") or {}),
         tolerates_affinity_selectors=any(validate_term_selectors(term, "") for term in _affinity_terms(spec)),
         tolerates_node_affinity_values=_has_invalid_node_values(spec),
-        tolerates_spread_selectors=any(validate_label_selector(each.get("labelSelector"), "") for each in constraints),
-        tolerates_spread_label_keys=any(validate_match_label_keys(each, "") for each in constraints),
+        tolerates_spread_selectors=any(
+            validate_label_selector(constraint.get("labelSelector"), "") for constraint in constraints
+        ),
+        tolerates_spread_label_keys=any(validate_match_label_keys(constraint, "") for constraint in constraints),
         tolerates_indivisible_huge_pages=_has_broken_pages(spec),
         tolerates_token_paths=any(validate_unreserved_path(path, "") for path in _token_paths(spec)),
         tolerates_host_sysctls=any(
@@ -292,7 +294,10 @@ def _take_back(rest: Document, old: Document, field: str) -> None:
 def validate_ephemeral_containers_update(pod: Document, old: Document, options: PodOptions) -> list[FieldError]:
     errors = validate_pod(pod, options)
     errors += validate_pod_annotations_update(pod, old, "metadata.annotations", options)
-    containers = {each.get("name", ""): each for each in pod["spec"].get("ephemeralContainers") or ()}
+    containers = {
+        ephemeral_container.get("name", ""): ephemeral_container
+        for ephemeral_container in pod["spec"].get("ephemeralContainers") or ()
+    }
     for was in old["spec"].get("ephemeralContainers") or ():
         name = was.get("name", "")
         shown = f"existing ephemeral containers {quoted(name)}"
@@ -459,9 +464,9 @@ def _validate_pod_level(rest: Document, old: Document) -> list[FieldError]:
 def _node_can_resize(old_status: Document) -> bool:
     """A kubelet that can resize reports the resources of what it runs."""
     running = (
-        each
-        for each in old_status.get("containerStatuses") or ()
-        if (each.get("state") or {}).get("running") is not None
+        container_status
+        for container_status in old_status.get("containerStatuses") or ()
+        if (container_status.get("state") or {}).get("running") is not None
     )
     first = next(running, None)
     return first is None or first.get("resources") is not None

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.quantity import quantity_nano
-from mooring.api.schema.tables import struct_named
+from mooring.api.schema.types import struct_named
 from mooring.apiserver.kinds.persistent_volume_claim import validate_persistent_volume_claim_spec
 from mooring.apiserver.kinds.pod.environment import FILE_FIELDS, validate_field_reference, validate_resource_reference
 from mooring.apiserver.kinds.pod.options import PodOptions

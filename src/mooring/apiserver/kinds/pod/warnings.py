@@ -312,7 +312,7 @@ def _duplicate_warnings(items: Sequence[Document], field: str, path: str) -> lis
 def _pull_secret_warnings(secrets: Sequence[Document], path: str) -> list[str]:
     warnings = _duplicate_warnings(secrets, "name", path)
     return warnings + [
-        f'{path}[{index}].name: invalid empty name ""' for index, each in enumerate(secrets) if not each.get("name")
+        f'{path}[{index}].name: invalid empty name ""' for index, secret in enumerate(secrets) if not secret.get("name")
     ]
 
 

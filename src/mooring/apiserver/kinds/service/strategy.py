@@ -22,7 +22,7 @@ from mooring.apiserver.kinds.service.validation import (
     validate_service,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.tables.columns import AGE, NAME, NONE, Cell, KindTable, age, column, labels_text, wide
+from mooring.apiserver.tables import AGE, NAME, NONE, Cell, KindTable, age, column, labels_text, wide
 from mooring.apiserver.validation.addresses import ip_warnings, range_warnings
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid
 from mooring.apiserver.validation.metadata import name_is_dns_label
