@@ -17,8 +17,8 @@ from mooring.scheduler.config import load_configuration
 from mooring.scheduler.cycle.explain import explain
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.obstacle import Obstacle
-from mooring.scheduler.plan.changes import change_node, change_pod
-from mooring.scheduler.plan.new_nodes import known_objects_of_nodes, node_like
+from mooring.scheduler.plan.fix import change_node, change_pod
+from mooring.scheduler.plan.new_objects import cluster_objects_of_nodes, node_like
 from mooring.scheduler.plan.planner import Planner
 from mooring.scheduler.plan.request import NodeType, PlanRequest, Question
 from mooring.scheduler.plan.slices import SLICE_S
@@ -164,7 +164,7 @@ def _fits_a_new_node(engine: Engine, view: Pod) -> bool:
         for each in [node for node in engine.columns.nodes if node is not None]:
             mark = what_if.mark()
             name = each.metadata.name
-            what_if.add_node(node_like(each, known_objects_of_nodes(engine.columns, [name])[name], "new"))
+            what_if.add_node(node_like(each, cluster_objects_of_nodes(engine.columns, [name])[name], "new"))
             if what_if.decide(engine.record(view)).node_name is not None:
                 return True
             what_if.undo_to(mark)

@@ -12,8 +12,8 @@ from mooring.api.views.pod import Pod
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.plan.planner import PlanError, Planner
-from mooring.scheduler.plan.request import NodeType, PlanRequest, PlanResult, Question
+from mooring.scheduler.plan.planner import Planner
+from mooring.scheduler.plan.request import NodeType, PlanError, PlanRequest, PlanResult, Question
 from tests.api.builders import selector
 from tests.builders import HOSTNAME, ZONE, budget, node, owned_by, pod, pods_like, spread
 from tests.scheduler.cache.logical_state import logical_state

@@ -9,10 +9,16 @@ import pytest
 
 from mooring.api.schema.model import ListOf, MapOf, Scalar, Struct, Type
 from mooring.api.schema.tables import struct_named
-from mooring.scheduler.plan.planner import PlanError
-from mooring.scheduler.plan.request import PlanRequest, PlanResult, Question
+from mooring.scheduler.plan.request import (
+    OBJECT_BYTES_MAX,
+    PlanError,
+    PlanRequest,
+    PlanResult,
+    Question,
+    RequestBody,
+    decode_request,
+)
 from mooring.scheduler.plan.slices import run_to_end
-from mooring.scheduler.plan.wire import OBJECT_BYTES_MAX, RequestBody, decode_request
 from tests.builders import node
 from tests.scheduler.harness import engine_of
 

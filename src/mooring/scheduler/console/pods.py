@@ -29,7 +29,7 @@ from mooring.scheduler.cache.resources import CPU, MEMORY
 from mooring.scheduler.console.workloads import deployment_owners
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.pages import pod_page
-from mooring.scheduler.plan.replacement import RemovalOutcome, fate_of, pending_view, view_on
+from mooring.scheduler.plan.new_objects import RemovalOutcome, pending_view, removal_outcome, view_on
 from mooring.scheduler.plan.request import PlanRequest, Question
 from mooring.scheduler.plan.what_if import WhatIf
 from mooring.scheduler.scheduler import Scheduler
@@ -145,7 +145,7 @@ def pod_types(scheduler: Scheduler, node_name: str) -> list[FittingType]:
     example: dict[tuple[str, bytes], PodInfo] = {}
     queued = (entry.pod for entry in scheduler.queue.entries())
     for pod in islice(chain(queued, engine.columns.pods.values()), PODS_READ_MAX):
-        if fate_of(pod) is not RemovalOutcome.ENDS and engine.is_responsible_for(pod):
+        if removal_outcome(pod) is not RemovalOutcome.ENDS and engine.is_responsible_for(pod):
             # Signatures of placed pods differ by zone: the API server copies labels of the node to them.
             key = (_title(pod, deployments), pod.signature.request_vector.tobytes())
             counts[key] += 1

@@ -19,21 +19,20 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from mooring.api.resources import node_allocatable
+from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.resources import CPU, MEMORY
 from mooring.scheduler.plan.bound import fewest_nodes
-from mooring.scheduler.plan.new_nodes import NewNode, node_like
+from mooring.scheduler.plan.new_objects import NewNode, daemon_pod_for, node_like
 from mooring.scheduler.plan.place import (
     Placed,
     in_queue_order,
     place_pod,
     place_pods,
-    view_of,
     without_preemption,
 )
-from mooring.scheduler.plan.replacement import daemon_pod_for
 from mooring.scheduler.plan.request import Bound, NodesToAdd, NodeType, Placement
-from mooring.scheduler.plan.slices import Slices, mapped
+from mooring.scheduler.plan.slices import Slices, map_in_slices
 from mooring.scheduler.plan.what_if import WhatIf
 
 NODES_MAX = 1_000
@@ -61,7 +60,7 @@ def add_nodes(
         counts: Counts = {each.name: each.count or 0 for each in types}
     else:
         engine = what_if.engine
-        alike = yield from mapped(lambda pod: without_preemption(engine, view_of(pod)), pods)
+        alike = yield from map_in_slices(lambda pod: without_preemption(engine(pod)), pods)
         counts = yield from search.cheapest(alike)
     mark = what_if.mark()
     yield from search.add(counts)
@@ -289,6 +288,12 @@ def _weight(pods: Iterable[PodInfo], each: NodeType) -> float:
     return max([*shares, count / max(offered.get("pods", 110), 1)])
 
 
+def _view_of(pod: PodInfo) -> Pod:
+    """The object of a pending pod."""
+    assert pod.view is not None, f"{pod} is not pending"
+    return pod.view
+
+
 def _needs_others(signature: PodSignature) -> bool:
     """Whether a pod that was placed later may help a pod of this signature."""
     affinity = signature.spec.affinity
@@ -299,4 +304,4 @@ def _needs_others(signature: PodSignature) -> bool:
 
 def _has_claims(pod: PodInfo) -> bool:
     """Whether the pod may fit where another one of its signature does not."""
-    return bool(pod.claims or view_of(pod).spec.resource_claims)
+    return bool(pod.claims or _view_of(pod).spec.resource_claims)

@@ -1,11 +1,13 @@
-"""Where pods would go: decides for one pod after the other, each seeing the pods before it as placed.
+"""Where pods would go, and how many more fit: decides for one pod after the other, each with the pods before it placed.
 
 1. Pods are decided in queue order: by priority, then in the order in which they are given. As in the scheduler, a pod
    that was rejected by a plugin which waits for other pods, such as required affinity, is tried again after others got
    a node.
 2. A pod that preempts gets its node after its victims are gone, as in a cluster. The victims are reported; what their
    controllers create in their place is not placed.
-3. Functions that decide or change something are generators (`slices`).
+3. The capacity for pods is found with copies of them, placed in the given ratio until one gets no node. Pods are never
+   preempted for a copy.
+4. Functions that decide or change something are generators (`slices`).
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.events import ActionType, EventResource
-from mooring.scheduler.plan.request import PendingPod, Placement, PlannedVictim
+from mooring.scheduler.plan.request import CAPACITY_MAX, CapacityAnswer, PendingPod, Placement, PlannedVictim
 from mooring.scheduler.plan.slices import Slices
 from mooring.scheduler.plan.what_if import WhatIf
 
@@ -111,12 +113,6 @@ def _decide_and_place(
     return Placement(pod.key, decision.node_name, score, moved_from, victims), decision
 
 
-def view_of(pod: PodInfo) -> Pod:
-    """The object of a pending pod."""
-    assert pod.view is not None, f"{pod} is not pending"
-    return pod.view
-
-
 def without_preemption(engine: Engine, view: Pod) -> PodInfo:
     """A pending pod for which nothing is preempted."""
     return engine.record(replace(view, spec=replace(view.spec, preemption_policy="Never")))
@@ -145,3 +141,39 @@ def eviction_budgets(what_if: WhatIf) -> BudgetCount:
 def victims_of(what_if: WhatIf, plan: PreemptionPlan) -> tuple[PlannedVictim, ...]:
     budgets = what_if.budgets.count(BudgetRule.PREEMPTION)
     return tuple(PlannedVictim(pod.key, pod.priority, budgets.take(pod)) for pod in plan.victims)
+
+
+def capacity_for(what_if: WhatIf, pods: Sequence[Pod], ratio: Sequence[int]) -> Slices[CapacityAnswer]:
+    """Place groups of pods until one does not fit. A group that does not fit as a whole does not count."""
+    group = [view for view, count in zip(pods, ratio, strict=True) for _ in range(count)]
+    keys = [view.key for view in group]
+    per_group = Counter(keys)
+    groups = 0
+    while (groups + 1) * len(group) <= CAPACITY_MAX and not what_if.is_full:
+        failed: Decision | None = None
+        for index, view in enumerate(group):
+            yield
+            decision = what_if.decide(_copy(what_if, view, groups * len(group) + index))
+            status = what_if.place(decision) if decision.node_name is not None else decision.status
+            if decision.node_name is None or status is not None:
+                failed = decision
+                break
+        if failed is not None:
+            return _capacity(groups, per_group, failed)
+        groups += 1
+    return CapacityAnswer(groups, _counted(groups, per_group), is_limit_reached=True)
+
+
+def _copy(what_if: WhatIf, view: Pod, number: int) -> PodInfo:
+    name = f"{view.metadata.name}-{number}"
+    copy = replace(view, metadata=replace(view.metadata, name=name, uid=""))
+    return without_preemption(what_if.engine, copy)
+
+
+def _capacity(groups: int, per_group: Counter[str], failed: Decision) -> CapacityAnswer:
+    reasons = reasons_of(failed)
+    return CapacityAnswer(groups, _counted(groups, per_group), limited_by=next(iter(reasons), ""), reasons=reasons)
+
+
+def _counted(groups: int, per_group: Counter[str]) -> dict[str, int]:
+    return {key: groups * count for key, count in per_group.items()}

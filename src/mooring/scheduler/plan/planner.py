@@ -22,13 +22,20 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.add_nodes import NODES_MAX, add_nodes
 from mooring.scheduler.plan.bound import fewest_used_nodes
-from mooring.scheduler.plan.capacity import capacity_for
-from mooring.scheduler.plan.defragment import empty_nodes, move_pods_for, usage
-from mooring.scheduler.plan.drain import remove_nodes
+from mooring.scheduler.plan.drain import empty_nodes, move_pods_for, remove_nodes, usage
 from mooring.scheduler.plan.fix import fixes_for
-from mooring.scheduler.plan.place import Placed, place_pods
-from mooring.scheduler.plan.request import CAPACITY_MAX, PODS_MAX, Placement, PlanRequest, PlanResult, Question
-from mooring.scheduler.plan.slices import LetOthersRun, NowS, Slices, mapped, run_in_slices, run_to_end
+from mooring.scheduler.plan.place import Placed, capacity_for, place_pods
+from mooring.scheduler.plan.request import (
+    CAPACITY_MAX,
+    NODE_TYPES_MAX,
+    PODS_MAX,
+    Placement,
+    PlanError,
+    PlanRequest,
+    PlanResult,
+    Question,
+)
+from mooring.scheduler.plan.slices import NowS, Slices, YieldControl, map_in_slices, run_in_slices, run_to_end
 from mooring.scheduler.plan.what_if import OutdatedPlan, WhatIf
 
 STARTS_MAX = 5
@@ -40,12 +47,7 @@ PLAN_S_MAX = 30.0
 CHANGES_MAX = 5_000
 """Maximum size of the steps of a plan beside the scheduler (`WhatIf.is_full`): undoing and applying them again takes
 about 6 µs for each, between two slices."""
-NODE_TYPES_MAX = 100
 NAMES_COMPARED_MAX = 200
-
-
-class PlanError(Exception):
-    """The request cannot be planned."""
 
 
 _ELSEWHERE = "`mooring plan` takes larger ones: it reads the cluster, and plans outside of the scheduler"
@@ -64,7 +66,7 @@ class Planner:
         with WhatIf(self._engine, request.seed) as what_if:
             return run_to_end(self._answer(what_if, request), progress)
 
-    async def plan_in_slices(self, request: PlanRequest, now_s: NowS, let_others_run: LetOthersRun) -> PlanResult:
+    async def plan_in_slices(self, request: PlanRequest, now_s: NowS, yield_control: YieldControl) -> PlanResult:
         """Run a plan in slices, beside the scheduler. Raises `OutdatedPlan` if the cluster changes too quickly."""
         started_s = now_s()
         for start in range(STARTS_MAX):
@@ -79,7 +81,7 @@ class Planner:
                             raise PlanError(f"the plan takes longer than {PLAN_S_MAX:.0f} s; {_ELSEWHERE}")
 
                     answer = self._answer(what_if, request)
-                    return await run_in_slices(answer, what_if, now_s, let_others_run, check)
+                    return await run_in_slices(answer, what_if, now_s, yield_control, check)
             except OutdatedPlan:
                 if start + 1 == STARTS_MAX:
                     raise
@@ -216,7 +218,7 @@ class Planner:
 
     def _pods(self, request: PlanRequest) -> Slices[list[PodInfo]]:
         if request.pods:
-            return (yield from mapped(self._record, request.pods))
+            return (yield from map_in_slices(self._record, request.pods))
         return list(self._pending())
 
     def _record(self, view: Pod) -> PodInfo:

@@ -35,7 +35,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.status import Status
-from mooring.scheduler.plan.new_nodes import NewNode
+from mooring.scheduler.plan.new_objects import NewNode
 from mooring.scheduler.plan.slices import Slices
 from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 

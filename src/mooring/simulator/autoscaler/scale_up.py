@@ -18,7 +18,7 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU, MEMORY
 from mooring.scheduler.plan.add_nodes import add_node, daemon_pods, place_all
-from mooring.scheduler.plan.new_nodes import NewNode
+from mooring.scheduler.plan.new_objects import NewNode
 from mooring.scheduler.plan.slices import Slices
 from mooring.scheduler.plan.what_if import WhatIf
 from mooring.simulator.scenario.fields import Pool
