@@ -21,8 +21,8 @@ from mooring.scheduler.catalogue import BUILT_IN, default_registry
 from mooring.scheduler.config import ConfigurationError, load_configuration
 from mooring.scheduler.config.types import ExtensionPoint
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.extenders.client import ExtenderTransport
 from mooring.scheduler.extenders.extender import ExtenderError
-from mooring.scheduler.extenders.http import ExtenderTransport
 from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN
 from tests.builders import ZONE, disk, node, pod, pods_like, spread
 from tests.docs.pages import page

@@ -13,7 +13,6 @@ from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config.types import NO_PLUGINS, ExtensionPoint
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.policy import load_configuration_or_policy
-from mooring.scheduler.policy.arguments import NodeLabelArgs, ServiceAffinityArgs
 from mooring.scheduler.policy.conversion import ALWAYS
 from mooring.scheduler.policy.types import (
     DEFAULT_PREDICATES,
@@ -24,9 +23,11 @@ from mooring.scheduler.policy.types import (
     STRATEGIES,
     STRATEGY_PLUGINS,
     WEIGHT_MAX,
+    NodeLabelArgs,
     Policy,
     PredicateArgument,
     PriorityArgument,
+    ServiceAffinityArgs,
 )
 from tests.docs.pages import page
 

@@ -15,11 +15,11 @@ from mooring.scheduler import loop
 from mooring.scheduler.binding import cycle
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.devices import allocator
-from mooring.scheduler.extenders import client, http
+from mooring.scheduler.extenders import client
 from mooring.scheduler.framework import waiting_pods
 from mooring.scheduler.framework.loading import ENTRY_POINT_GROUP
 from mooring.scheduler.queue import in_flight, queue
-from mooring.scheduler.queue.states import QueueState, TransitionCause
+from mooring.scheduler.queue.queued_pod import QueueState, TransitionCause
 from mooring.scheduler.reporting.metrics import CounterFamily, FastCollector, ReadMetrics
 from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN
 from mooring.scheduler.scheduler import Limits, Scheduler
@@ -38,7 +38,6 @@ CONSTANTS = (
     loop,
     writer,
     recorder,
-    http,
     client,
     allocator,
     memory,

@@ -13,16 +13,16 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.histogram import HistogramValue
 from mooring.scheduler.config import load_configuration
-from mooring.scheduler.console.data import ConsoleData
-from mooring.scheduler.console.nodes import NodeColumns, shares
-from mooring.scheduler.console.overview import (
+from mooring.scheduler.console.data import (
     OTHER,
     SAMPLE_S,
     SAMPLES_MAX,
     WINDOW_S,
+    ConsoleData,
     OverviewHistory,
     histogram_quantile,
 )
+from mooring.scheduler.console.nodes import NodeColumns, shares
 from mooring.scheduler.scheduler import Scheduler
 from tests.builders import node, pod
 

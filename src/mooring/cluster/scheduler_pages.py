@@ -34,7 +34,7 @@ from mooring.cluster.console_pages import OWN_DECISIONS, ConsoleSource, console_
 from mooring.cluster.plan_pages import PlanPages
 from mooring.kit.clock import Clock
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.config.codec import encode_configuration
+from mooring.scheduler.config.load import encode_configuration
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.console.data import ConsoleData
 from mooring.scheduler.console.history import History

@@ -20,8 +20,7 @@ from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint,
 from mooring.scheduler.framework.plugin import SKIP, Bind, Permit, PostBind, PreBind, Reserve, Skip, Wait
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.framework.waiting_pods import WaitingPod
-from mooring.scheduler.queue.queued_pod import QueuedPod
-from mooring.scheduler.queue.states import QueueState
+from mooring.scheduler.queue.queued_pod import QueuedPod, QueueState
 from mooring.scheduler.scheduler import Limits
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script

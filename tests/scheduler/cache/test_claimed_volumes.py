@@ -21,9 +21,8 @@ from mooring.api.views.storage import (
     VsphereVirtualDiskVolumeSource,
 )
 from mooring.scheduler.cache.attachments import AttachmentColumns
-from mooring.scheduler.cache.claimed_volumes import ClaimedVolumes, volume_of_claim
 from mooring.scheduler.cache.columns import Columns, Transaction
-from mooring.scheduler.cache.volumes import AttachedVolumes
+from mooring.scheduler.cache.volumes import AttachedVolumes, ClaimedVolumes, volume_of_claim
 from tests.builders import claim_volume, node, pod
 from tests.storage_builders import attachment, bound, ephemeral, storage_class, volume, waiting
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.scheduler.config.codec import StrictDecoder, encode_configuration
-from mooring.scheduler.config.load import load_configuration
+from mooring.scheduler.config.load import StrictDecoder, encode_configuration, load_configuration
 from mooring.scheduler.config.types import (
     API_VERSION,
     KIND,

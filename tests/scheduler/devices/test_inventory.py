@@ -8,8 +8,7 @@ import pytest
 from mooring.api.views.devices import ResourceClaim, ResourceSlice
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.devices import dra_manager as dra_manager
-from mooring.scheduler.devices.dra_manager import DRAManager
-from mooring.scheduler.devices.inventory import Inventory
+from mooring.scheduler.devices.dra_manager import DRAManager, Inventory
 from tests.api.builders import node_selector, term
 from tests.builders import ZONE, node
 from tests.device_builders import claim, device, given, gpus, slice_of

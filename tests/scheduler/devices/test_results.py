@@ -19,12 +19,10 @@ from mooring.api.views.meta import NodeSelector
 from mooring.api.views.pod import Container, ResourceRequirements
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cache.objects import ObjectStore
-from mooring.scheduler.devices.allocator import Allocator, Deadline
-from mooring.scheduler.devices.claims import AllocatedState
-from mooring.scheduler.devices.extended_resources import DeviceClassResolver, claim_for
+from mooring.scheduler.devices.allocator import Allocator, Deadline, allocation_of, only_on
+from mooring.scheduler.devices.claims import AllocatedState, DeviceClassResolver, claim_for
 from mooring.scheduler.devices.pools import DeviceKinds, PooledSlice, view_of
 from mooring.scheduler.devices.requests import AllocationRequest, DeviceAllocationError
-from mooring.scheduler.devices.results import allocation_of, only_on
 from tests.api.builders import node_selector, term
 from tests.builders import pod
 from tests.device_builders import asking, device, device_class, first_of, slice_of, wants

@@ -15,7 +15,7 @@ from mooring.api.views.node import Node
 from mooring.api.views.workloads import Namespace, PodDisruptionBudget, Service
 from mooring.apiserver.storage.stored_form import decoded
 from mooring.client.interface import Change
-from mooring.scheduler.event_handlers.objects import WATCHED, EventTiming, NodeEventHandler, ObjectEventHandler
+from mooring.scheduler.event_handlers import WATCHED, EventTiming, NodeEventHandler, ObjectEventHandler
 from mooring.scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from tests.api_servers import store_object
 from tests.builders import budget, namespace, node, pod, service

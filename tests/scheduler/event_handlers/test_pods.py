@@ -11,7 +11,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.scheduler.cache.resources import CPU
 from mooring.scheduler.config import load_configuration
-from mooring.scheduler.event_handlers.pods import PodEventHandler
+from mooring.scheduler.event_handlers import PodEventHandler
 from mooring.scheduler.scheduler import Scheduler
 from tests.builders import node, pod
 

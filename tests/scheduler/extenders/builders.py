@@ -9,8 +9,8 @@ import msgspec
 
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import load_configuration
+from mooring.scheduler.extenders.cycle import Exchange, ExtenderRequest, ExtenderResponse
 from mooring.scheduler.extenders.extender import Extender, ExtenderFailure, ExtenderFilterResult
-from mooring.scheduler.extenders.requests import Exchange, ExtenderRequest, ExtenderResponse
 from tests.scheduler.config.builders import configuration
 from tests.waiting import LIMIT_S
 

@@ -17,9 +17,8 @@ from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_buffer import EventBuffer
-from mooring.scheduler.extenders.client import bind_with_extenders, run_exchange
+from mooring.scheduler.extenders.client import ExtenderTransport, bind_with_extenders, run_exchange
 from mooring.scheduler.extenders.extender import ExtenderError, extenders_of
-from mooring.scheduler.extenders.http import ExtenderTransport
 from tests.builders import node, pod
 from tests.scheduler.config.builders import configuration
 from tests.scheduler.extenders.builders import NamesAsObjects, written

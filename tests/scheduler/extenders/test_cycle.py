@@ -13,7 +13,14 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.extenders.cycle import decide_with_extenders
+from mooring.scheduler.extenders.cycle import (
+    ExtenderRequest,
+    ExtenderResponse,
+    FilterRequest,
+    PreemptRequest,
+    PrioritizeRequest,
+    decide_with_extenders,
+)
 from mooring.scheduler.extenders.extender import (
     ExtenderFailure,
     ExtenderFilterResult,
@@ -21,13 +28,6 @@ from mooring.scheduler.extenders.extender import (
     HostPriority,
     MetaVictims,
     extenders_of,
-)
-from mooring.scheduler.extenders.requests import (
-    ExtenderRequest,
-    ExtenderResponse,
-    FilterRequest,
-    PreemptRequest,
-    PrioritizeRequest,
 )
 from mooring.scheduler.framework.plugin import PreFilter, Proceed
 from mooring.scheduler.framework.registry import Registry

@@ -11,9 +11,9 @@ from aiohttp import web
 
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import run_bounded
-from mooring.scheduler.extenders import http
+from mooring.scheduler.extenders import client
+from mooring.scheduler.extenders.client import ExtenderTLSError, ExtenderTransport, tls_of
 from mooring.scheduler.extenders.extender import Extender, ExtenderError
-from mooring.scheduler.extenders.http import ExtenderTLSError, ExtenderTransport, tls_of
 from tests.scheduler.extenders.builders import extender
 from tests.scheduler.extenders.server import CERTIFICATES, Script, Server, server_security, serving
 
@@ -105,7 +105,7 @@ def test_no_address_at_all() -> None:
 
 
 def test_an_endless_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "ANSWER_BYTES_MAX", 1000)
+    monkeypatch.setattr(client, "ANSWER_BYTES_MAX", 1000)
     assert len(response_of(replying(b"x" * 1000))[0]) == 1000
     with pytest.raises(ExtenderError, match="answers filter with more than 1000 bytes"):
         response_of(replying(b"x" * 1001))

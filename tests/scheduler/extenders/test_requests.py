@@ -6,6 +6,15 @@ import msgspec
 import pytest
 
 from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.extenders.cycle import (
+    ExtenderRequest,
+    FilterRequest,
+    PreemptRequest,
+    PrioritizeRequest,
+    filter_with_extenders,
+    preempt_with_extenders,
+    prioritize_with_extenders,
+)
 from mooring.scheduler.extenders.extender import (
     Extender,
     ExtenderFailure,
@@ -14,15 +23,6 @@ from mooring.scheduler.extenders.extender import (
     FilteredNodes,
     HostPriority,
     MetaVictims,
-)
-from mooring.scheduler.extenders.requests import (
-    ExtenderRequest,
-    FilterRequest,
-    PreemptRequest,
-    PrioritizeRequest,
-    filter_with_extenders,
-    preempt_with_extenders,
-    prioritize_with_extenders,
 )
 from mooring.scheduler.framework.post_filter import Victims
 from tests.builders import node, pod

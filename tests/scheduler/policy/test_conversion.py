@@ -20,7 +20,8 @@ from mooring.scheduler.config.types import (
     UtilizationShapePoint,
 )
 from mooring.scheduler.policy import load_configuration_or_policy
-from mooring.scheduler.policy.arguments import (
+from mooring.scheduler.policy.conversion import ALWAYS, is_policy
+from mooring.scheduler.policy.types import (
     NodeLabelArgs,
     ServiceAffinityArgs,
     as_written,
@@ -28,7 +29,6 @@ from mooring.scheduler.policy.arguments import (
     reject_arguments,
     service_affinity_arguments,
 )
-from mooring.scheduler.policy.conversion import ALWAYS, is_policy
 from tests.builders import node, pod, service
 from tests.scheduler.config.builders import VERSION, Written, complaints_about, paths_complained_about
 from tests.scheduler.harness import decide, engine_of

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource
-from mooring.scheduler.queue.queued_pod import NEVER_S, QueuedPod
-from mooring.scheduler.queue.states import (
+from mooring.scheduler.queue.queued_pod import (
     BACKOFF_STATES,
     CAUSES,
+    NEVER_S,
     UNSCHEDULABLE_STATES,
+    QueuedPod,
     QueueState,
     TransitionCause,
     check_transition,

@@ -14,10 +14,10 @@ from mooring.scheduler.framework.events import (
     EventResource,
     QueueingHint,
 )
-from mooring.scheduler.queue import unschedulable as module
+from mooring.scheduler.queue import sub_queues as module
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.queue.queueing_hints import QueueingHintMap, QueueingStrategy
-from mooring.scheduler.queue.unschedulable import UnschedulablePods
+from mooring.scheduler.queue.sub_queues import UnschedulablePods
 from tests.builders import pod
 from tests.scheduler.queue.builders import (
     CLAIM_ADD,

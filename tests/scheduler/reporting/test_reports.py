@@ -25,8 +25,7 @@ from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.metrics import Metrics, PluginTiming
-from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN, Reports
-from mooring.scheduler.reporting.status_writer import StatusWriter
+from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN, Reports, StatusWriter
 from tests.builders import pod
 from tests.scheduler.harness import engine_of
 from tests.scheduler.queue.builders import profile

@@ -13,7 +13,7 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import WorkerPool
-from mooring.scheduler.reporting.status_writer import TRIES_MAX, StatusWriter
+from mooring.scheduler.reporting.reports import TRIES_MAX, StatusWriter
 from tests.builders import pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Request, Script
 from tests.scheduler.world import World, open_world

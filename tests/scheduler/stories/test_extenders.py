@@ -10,7 +10,7 @@ import pytest
 from mooring.api.kinds import NODE
 from mooring.client.interface import Client
 from mooring.scheduler.extenders.extender import ExtenderError
-from mooring.scheduler.queue.states import QueueState
+from mooring.scheduler.queue.queued_pod import QueueState
 from mooring.scheduler.scheduler import Scheduler
 from tests.builders import node, pod
 from tests.scheduler.config.builders import configuration

@@ -12,7 +12,7 @@ from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.scheduler.queue.states import QueueState
+from mooring.scheduler.queue.queued_pod import QueueState
 from mooring.scheduler.scheduler import STOP_S_MAX
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script

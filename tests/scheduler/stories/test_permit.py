@@ -15,7 +15,7 @@ from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint,
 from mooring.scheduler.framework.plugin import Permit, Wait
 from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.framework.waiting_pods import WAIT_S_MAX, WaitingPod, WaitingPods
-from mooring.scheduler.queue.states import QueueState
+from mooring.scheduler.queue.queued_pod import QueueState
 from mooring.scheduler.scheduler import Limits, Scheduler
 from tests.builders import node, pod
 from tests.scheduler.harness import without_line

@@ -35,7 +35,7 @@ from mooring.scheduler.framework.plugin import (
     Skip,
 )
 from mooring.scheduler.framework.status import Reason, Status
-from mooring.scheduler.queue.states import QueueState
+from mooring.scheduler.queue.queued_pod import QueueState
 from tests.builders import node, pod
 from tests.scheduler.harness import without_line
 from tests.scheduler.stories.actors import with_plugins

@@ -10,7 +10,7 @@ from mooring.api.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from mooring.api.storage import BOUND_BY_CONTROLLER
 from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
-from mooring.scheduler.queue.states import QueueState
+from mooring.scheduler.queue.queued_pod import QueueState
 from tests.builders import HOSTNAME, node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 from tests.scheduler.config.builders import with_arguments

@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.scheduler.binding.cycle import Binding
 from mooring.scheduler.pages import BINDING, binding_row, queue_counts, queued_pod_row, wall_time
-from mooring.scheduler.queue.queued_pod import QueuedPod
-from mooring.scheduler.queue.states import BACKOFF_STATES, QueueState
+from mooring.scheduler.queue.queued_pod import BACKOFF_STATES, QueuedPod, QueueState
 from mooring.scheduler.queue.sub_queues import backoff_end_s
 from mooring.scheduler.reporting.decision_records import BOUND, DecisionRecord
 from mooring.scheduler.scheduler import Scheduler

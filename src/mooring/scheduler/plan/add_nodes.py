@@ -60,7 +60,7 @@ def add_nodes(
         counts: Counts = {each.name: each.count or 0 for each in types}
     else:
         engine = what_if.engine
-        alike = yield from map_in_slices(lambda pod: without_preemption(engine(pod)), pods)
+        alike = yield from map_in_slices(lambda pod: without_preemption(engine, _view_of(pod)), pods)
         counts = yield from search.cheapest(alike)
     mark = what_if.mark()
     yield from search.add(counts)

@@ -31,13 +31,13 @@ from mooring.api.views.storage import (
 )
 from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
 from mooring.scheduler.cache.attachments import AttachableVolume
-from mooring.scheduler.cache.claimed_volumes import (
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cache.volumes import (
     volume_error,
     volume_of_claim,
     volume_of_inline,
 )
-from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import (
     ActionType,
     ClusterEventWithHint,

@@ -2,9 +2,8 @@
 
 The modules in reading order:
 
-  types             the predicates and priorities; the Policy file as values, and its validation
+  types             the predicates and priorities; the Policy file as values, and its validation; plugin arguments
   conversion        from a Policy to a `SchedulerConfiguration`
-  arguments         the arguments of the plugins below
   plugins           NodeLabel and the resource strategies
   selector_spread   SelectorSpread
   service_affinity  ServiceAffinity

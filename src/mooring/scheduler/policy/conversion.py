@@ -22,8 +22,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeGuard
 
 from mooring.api.field_errors import quoted
-from mooring.scheduler.config.codec import without_type_fields
-from mooring.scheduler.config.load import load_configuration
+from mooring.scheduler.config.load import load_configuration, without_type_fields
 from mooring.scheduler.config.profiles import default_profile, with_defaults
 from mooring.scheduler.config.types import (
     ALL_PLUGINS,
@@ -46,13 +45,6 @@ from mooring.scheduler.config.types import (
     UtilizationShapePoint,
 )
 from mooring.scheduler.config.validation import validate
-from mooring.scheduler.policy.arguments import (
-    NodeLabelArgs,
-    ServiceAffinityArgs,
-    as_written,
-    node_label_problems,
-    strategy_as_written,
-)
 from mooring.scheduler.policy.types import (
     CHECK_NODE_LABEL_PRESENCE,
     CHECK_SERVICE_AFFINITY,
@@ -66,13 +58,18 @@ from mooring.scheduler.policy.types import (
     SERVICE_AFFINITY,
     STRATEGIES,
     STRATEGY_PLUGINS,
+    NodeLabelArgs,
     Policy,
     PriorityArgument,
     PriorityPolicy,
     RequestedToCapacityRatioArguments,
+    ServiceAffinityArgs,
+    as_written,
+    node_label_problems,
     policy_decoder,
     policy_problems,
     ratio_strategy,
+    strategy_as_written,
 )
 
 KIND = "Policy"

@@ -25,7 +25,7 @@ from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint,
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Filter, PreScore, Proceed, Scope, Score, Skip
 from mooring.scheduler.framework.status import Code, Reason
 from mooring.scheduler.plugins.node_resources_fit import FitScoreState, NodeResourcesFit
-from mooring.scheduler.policy.arguments import node_label_arguments, strategy_arguments
+from mooring.scheduler.policy.types import node_label_arguments, strategy_arguments
 
 LabelRules = tuple[tuple[LabelColumn, bool], ...]
 """Labels, each with whether a node should have it."""

@@ -25,7 +25,7 @@ from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.cache.selectors import MatchCounter, PodSelector
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, PreScore, Score, Skip
 from mooring.scheduler.plugins.spread_constraints import SelectorChanges, default_selector
-from mooring.scheduler.policy.arguments import reject_arguments
+from mooring.scheduler.policy.types import reject_arguments
 
 ZONE_WEIGHT = 2.0 / 3.0
 """Weight of the zone's score on nodes with a zone; the rest is the node's own score."""

@@ -32,7 +32,7 @@ from mooring.scheduler.cache.selectors import MatchCounter, PodSelector
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Adjustable, PreFilter, Proceed, Score, Skip
 from mooring.scheduler.framework.status import Reason
-from mooring.scheduler.policy.arguments import service_affinity_arguments
+from mooring.scheduler.policy.types import service_affinity_arguments
 
 NO_ROW = -1
 

@@ -44,24 +44,26 @@ from mooring.scheduler.framework.plugin import PreEnqueue
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code
 from mooring.scheduler.queue.in_flight import IN_FLIGHT_EVENTS_MAX, InFlightEvent, InFlightPods
-from mooring.scheduler.queue.queued_pod import NO_PLUGINS, QueuedPod, QueuedPodStatus
-from mooring.scheduler.queue.queueing_hints import QueueingHintMap, QueueingStrategy
-from mooring.scheduler.queue.states import (
+from mooring.scheduler.queue.queued_pod import (
     BACKOFF_STATES,
+    NO_PLUGINS,
     UNSCHEDULABLE_STATES,
     EventLabel,
+    QueuedPod,
+    QueuedPodStatus,
     QueueState,
     TransitionCause,
 )
+from mooring.scheduler.queue.queueing_hints import QueueingHintMap, QueueingStrategy
 from mooring.scheduler.queue.sub_queues import (
     BackoffQueue,
     QueueKey,
     QueueStatistics,
     SubQueues,
+    UnschedulablePods,
     backoff_end_s,
     backoff_state,
 )
-from mooring.scheduler.queue.unschedulable import UnschedulablePods
 
 logger = logging.getLogger(__name__)
 

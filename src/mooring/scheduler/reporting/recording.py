@@ -36,7 +36,7 @@ from mooring.client.interface import Change
 from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.config.codec import encode_configuration
+from mooring.scheduler.config.load import encode_configuration
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.loading import source_of

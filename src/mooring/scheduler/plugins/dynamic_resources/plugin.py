@@ -34,7 +34,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PerSignature, PodInfo
 from mooring.scheduler.config.types import DynamicResourcesArgs
 from mooring.scheduler.devices.allocation_cache import AllocationCache
-from mooring.scheduler.devices.allocator import AllocationTimeout
+from mooring.scheduler.devices.allocator import AllocationTimeout, allocation_of
 from mooring.scheduler.devices.claims import AllocatedState, UnknownClaimError
 from mooring.scheduler.devices.dra_manager import DRAManager
 from mooring.scheduler.devices.pools import DeviceKind, PooledDevice, PoolView, consumption, fits
@@ -45,7 +45,6 @@ from mooring.scheduler.devices.requests import (
     is_selected,
     matches_class,
 )
-from mooring.scheduler.devices.results import allocation_of
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
 from mooring.scheduler.framework.obstacle import NEVER_FITS_SIZE, Distances, ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (

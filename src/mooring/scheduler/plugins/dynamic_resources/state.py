@@ -46,9 +46,8 @@ from mooring.scheduler.devices.allocation_cache import (
     AllocationCache,
     AllocationOutcomes,
 )
-from mooring.scheduler.devices.claims import EXTENDED_RESOURCE_ANNOTATION, ClaimTracker
+from mooring.scheduler.devices.claims import CLAIM_NAME, EXTENDED_RESOURCE_ANNOTATION, ClaimTracker, claim_for
 from mooring.scheduler.devices.dra_manager import DRAManager
-from mooring.scheduler.devices.extended_resources import CLAIM_NAME, claim_for
 from mooring.scheduler.devices.requests import ALTERNATIVES_MAX
 from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason
 
