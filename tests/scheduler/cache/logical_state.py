@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.labels import ABSENT, LabelColumn
+from mooring.scheduler.cache.nodes import ABSENT, LabelColumn
 from mooring.scheduler.cache.resources import ANY_ADDRESS, HostPort
 from mooring.scheduler.cache.selectors import ExistingTerm, MatchCounter, PodSelector
 from mooring.scheduler.cache.volumes import disks_of

@@ -12,8 +12,7 @@ from mooring.api.views.pod import Pod
 from mooring.scheduler.cache import arrays, nodes
 from mooring.scheduler.cache.arrays import CAPACITY_MIN, ChangeLog, Rows, capacity_for, grown, length_of, places_of_max
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.labels import ABSENT, LabelColumn, LabelColumns
-from mooring.scheduler.cache.nodes import ImageColumns, TaintColumns
+from mooring.scheduler.cache.nodes import ABSENT, ImageColumns, LabelColumn, LabelColumns, TaintColumns
 from tests.api.builders import node_selector, preferred, taint, term
 from tests.builders import ZONE, node, pod
 

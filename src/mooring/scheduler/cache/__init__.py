@@ -6,7 +6,7 @@ The modules in reading order:
   arrays           array types, growth, and the log of changed rows
   pods             pods, their signatures, and nominated pods
   resources        allocatable and used amounts; host ports in use
-  labels, nodes    node labels, node selectors, taints and images
+  nodes            node labels, node selectors, taints and images
   selectors        counts of pods by label selector, and affinity terms of placed pods
   volumes          claims, disks and CSI volumes in use; attachments: volumes attached to nodes, and their limits
   objects          all other objects

@@ -33,7 +33,7 @@ from mooring.api.errors import ObjectError
 from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.views.pod import Affinity, Pod, PodAffinityTerm, WeightedPodAffinityTerm
 from mooring.scheduler.cache.arrays import Int64s, grown
-from mooring.scheduler.cache.labels import LabelColumn, LabelColumns
+from mooring.scheduler.cache.nodes import LabelColumn, LabelColumns
 
 COUNTERS_BYTES_MAX = 128 << 20
 PodMatcher: TypeAlias = "MatchCounter | ExistingTerm"

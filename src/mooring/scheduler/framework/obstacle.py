@@ -18,7 +18,7 @@ from typing import NamedTuple
 from mooring.api.views.meta import NodeSelector, NodeSelectorRequirement, TopologySelectorTerm
 from mooring.api.well_known import HOSTNAME, REGION, ZONE
 from mooring.scheduler.cache.arrays import Float64s, Int64s
-from mooring.scheduler.cache.labels import LabelColumn
+from mooring.scheduler.cache.nodes import LabelColumn
 from mooring.scheduler.cache.pods import PodInfo
 
 Details = Mapping[str, str | int]

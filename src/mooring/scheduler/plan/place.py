@@ -46,7 +46,7 @@ def in_queue_order(pods: Iterable[PodInfo]) -> list[PodInfo]:
     return sorted(pods, key=lambda pod: -pod.priority)
 
 
-def place_pods(what_if: WhatIf, pods: Sequence[PodInfo], moved_from: str = "") -> Slices[Placed]:
+def place_pods(what_if: WhatIf, pods: Sequence[PodInfo]) -> Slices[Placed]:
     """Decide for pods, in queue order."""
     placed = Placed()
     outcomes: dict[int, PendingPod] = {}
@@ -54,15 +54,15 @@ def place_pods(what_if: WhatIf, pods: Sequence[PodInfo], moved_from: str = "") -
     for _ in range(ROUNDS_MAX):
         count_before = len(placed.placements)
         again: list[tuple[int, PodInfo]] = []
-        for place, pod in tried:
-            outcome, decision = yield from _decide_and_place(what_if, pod, moved_from)
+        for number, pod in tried:
+            outcome, decision = yield from _decide_and_place(what_if, pod)
             if isinstance(outcome, Placement):
                 placed.placements.append(outcome)
-                outcomes.pop(place, None)
+                outcomes.pop(number, None)
                 continue
-            outcomes[place] = outcome
+            outcomes[number] = outcome
             if decision is not None and _waits_for_pods(what_if.engine, decision):
-                again.append((place, pod))
+                again.append((number, pod))
         if not again or len(placed.placements) == count_before:
             break
         tried = again
@@ -88,7 +88,7 @@ def place_pod(what_if: WhatIf, pod: PodInfo, moved_from: str = "") -> Slices[Pla
 
 
 def _decide_and_place(
-    what_if: WhatIf, pod: PodInfo, moved_from: str
+    what_if: WhatIf, pod: PodInfo, moved_from: str = ""
 ) -> Slices[tuple[Placement | PendingPod, Decision | None]]:
     yield
     if not what_if.engine.is_responsible_for(pod):

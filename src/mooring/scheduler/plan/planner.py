@@ -17,7 +17,6 @@ from heapq import nlargest
 
 from msgspec.structs import replace
 
-from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.add_nodes import NODES_MAX, add_nodes
@@ -121,117 +120,82 @@ class Planner:
             raise PlanError(f"found {added} nodes to add; a plan adds at most {NODES_MAX}")
 
     def _answer(self, what_if: WhatIf, request: PlanRequest) -> Slices[PlanResult]:
+        result = PlanResult(request.question, request.seed, self._engine.columns.node_count)
         match request.question:
             case Question.PLACE:
-                return self._result(request, (yield from self._place(what_if, request)))
+                placed = yield from self._place(what_if, request)
+                return _with_pods(result, placed)
             case Question.REMOVE_NODES:
-                return (yield from self._remove_nodes(what_if, request))
+                return (yield from self._remove_nodes(what_if, request, result))
             case Question.ADD_NODES:
-                return (yield from self._add_nodes(what_if, request))
+                return (yield from self._add_nodes(what_if, request, result))
             case Question.FIX:
-                return (yield from self._fix(what_if, request))
+                return (yield from self._fix(what_if, request, result))
             case Question.CAPACITY:
-                return (yield from self._capacity(what_if, request))
+                ratio = request.ratio or (1,) * len(request.pods)
+                return replace(result, capacity=(yield from capacity_for(what_if, request.pods, ratio)))
             case Question.DEFRAGMENT:
-                return (yield from self._defragment(what_if, request))
+                return (yield from self._defragment(what_if, request, result))
 
     def _place(self, what_if: WhatIf, request: PlanRequest) -> Slices[Placed]:
         requested = yield from self._pods(request)
-        wanted = {pod.key for pod in requested}
-        before = [pod for pod in self._pending() if pod.key not in wanted] if request.pods else []
+        keys = {pod.key for pod in requested}
+        before = [pod for pod in self._pending() if pod.key not in keys] if request.pods else []
         placed = yield from place_pods(what_if, [*before, *requested])
-        placed.placements = [each for each in placed.placements if each.pod in wanted]
-        placed.pending = [each for each in placed.pending if each.pod in wanted]
+        placed.placements = [placement for placement in placed.placements if placement.pod in keys]
+        placed.pending = [pending for pending in placed.pending if pending.pod in keys]
         return placed
 
-    def _remove_nodes(self, what_if: WhatIf, request: PlanRequest) -> Slices[PlanResult]:
-        node_count = self._engine.columns.node_count
+    def _remove_nodes(self, what_if: WhatIf, request: PlanRequest, result: PlanResult) -> Slices[PlanResult]:
         drained = yield from remove_nodes(what_if, request.nodes)
         placed = (yield from self._place(what_if, request)) if request.pods else Placed()
-        return PlanResult(
-            request.question,
-            request.seed,
-            node_count,
+        return replace(
+            result,
             placements=(*drained.placed.placements, *placed.placements),
             pending=(*drained.placed.pending, *placed.pending),
             drained=tuple(drained.nodes),
         )
 
-    def _add_nodes(self, what_if: WhatIf, request: PlanRequest) -> Slices[PlanResult]:
-        node_count = self._engine.columns.node_count
+    def _add_nodes(self, what_if: WhatIf, request: PlanRequest, result: PlanResult) -> Slices[PlanResult]:
         pods = yield from self._pods(request)
         added = yield from add_nodes(what_if, pods, request.node_types, wants_bound=request.wants_bound)
-        return PlanResult(
-            request.question,
-            request.seed,
-            node_count,
-            placements=tuple(added.placed.placements),
-            pending=tuple(added.placed.pending),
-            nodes_to_add=tuple(added.nodes),
-            bound=added.bound,
-        )
+        return replace(_with_pods(result, added.placed), nodes_to_add=tuple(added.nodes), bound=added.bound)
 
-    def _fix(self, what_if: WhatIf, request: PlanRequest) -> Slices[PlanResult]:
+    def _fix(self, what_if: WhatIf, request: PlanRequest, result: PlanResult) -> Slices[PlanResult]:
         view = request.pods[0]
-        pod = self._record(view)
+        pod = self._engine.record(view)
         mark = what_if.mark()
         placed = yield from place_pods(what_if, [pod])
         yield from what_if.undo_in_slices(mark)
         fixes = (yield from fixes_for(what_if, pod, view)) if placed.pending else []
-        return replace(self._result(request, placed), fixes=tuple(fixes))
+        return replace(_with_pods(result, placed), fixes=tuple(fixes))
 
-    def _capacity(self, what_if: WhatIf, request: PlanRequest) -> Slices[PlanResult]:
-        ratio = request.ratio or (1,) * len(request.pods)
-        capacity = yield from capacity_for(what_if, request.pods, ratio)
-        return PlanResult(request.question, request.seed, self._engine.columns.node_count, capacity=capacity)
-
-    def _defragment(self, what_if: WhatIf, request: PlanRequest) -> Slices[PlanResult]:
-        node_count = self._engine.columns.node_count
-        before = yield from usage(what_if)
+    def _defragment(self, what_if: WhatIf, request: PlanRequest, result: PlanResult) -> Slices[PlanResult]:
+        result = replace(result, before=(yield from usage(what_if)))
         if not request.pods:
             bound = fewest_used_nodes(self._engine) if request.wants_bound else None
             yield
             found = yield from empty_nodes(what_if, request.moves_max)
-            return PlanResult(
-                request.question,
-                request.seed,
-                node_count,
-                moves=tuple(found.moves),
-                cordoned=tuple(found.cordoned),
-                before=before,
-                after=(yield from usage(what_if)),
-                bound=bound,
-            )
-        pod = self._record(request.pods[0])
+            after = yield from usage(what_if)
+            return replace(result, moves=tuple(found.moves), cordoned=tuple(found.cordoned), after=after, bound=bound)
+        pod = self._engine.record(request.pods[0])
         freed = yield from move_pods_for(what_if, pod, request.moves_max)
-        placed = (yield from place_pods(what_if, [pod])) if freed is None else Placed()
-        return PlanResult(
-            request.question,
-            request.seed,
-            node_count,
-            placements=(Placement(pod.key, freed[1]),) if freed is not None else (),
-            pending=tuple(placed.pending),
-            moves=tuple(freed[0]) if freed is not None else (),
-            before=before,
-            after=(yield from usage(what_if, len(placed.pending))),
-        )
+        if freed is None:
+            placed = yield from place_pods(what_if, [pod])
+            after = yield from usage(what_if, len(placed.pending))
+            return replace(result, pending=tuple(placed.pending), after=after)
+        moves, node_name = freed
+        after = yield from usage(what_if)
+        return replace(result, placements=(Placement(pod.key, node_name),), moves=tuple(moves), after=after)
 
     def _pods(self, request: PlanRequest) -> Slices[list[PodInfo]]:
         if request.pods:
-            return (yield from map_in_slices(self._record, request.pods))
+            return (yield from map_in_slices(self._engine.record, request.pods))
         return list(self._pending())
 
-    def _record(self, view: Pod) -> PodInfo:
-        return self._engine.record(view)
 
-    def _result(self, request: PlanRequest, placed: Placed) -> PlanResult:
-        return PlanResult(
-            request.question,
-            request.seed,
-            self._engine.columns.node_count,
-            placements=tuple(placed.placements),
-            pending=tuple(placed.pending),
-        )
+def _with_pods(result: PlanResult, placed: Placed) -> PlanResult:
+    return replace(result, placements=tuple(placed.placements), pending=tuple(placed.pending))
 
 
 def _similar(name: str, names: Iterable[str]) -> list[str]:

@@ -32,7 +32,7 @@ from mooring.api.views.workloads import Namespace
 from mooring.api.well_known import HOSTNAME
 from mooring.scheduler.cache.arrays import Bools, Int64s, ReasonBits, Rows, UInt8s, grown, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.labels import ABSENT, LabelColumn
+from mooring.scheduler.cache.nodes import ABSENT, LabelColumn
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.cache.selectors import AffinityTerm, ExistingTerm, MatchCounter, PodSelector, PodTerms, TermKind
 from mooring.scheduler.config.types import InterPodAffinityArgs

@@ -25,7 +25,7 @@ from mooring.api.errors import LabelSelectorError
 from mooring.api.views.node import Node
 from mooring.scheduler.cache.arrays import Bools, Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.labels import ABSENT
+from mooring.scheduler.cache.nodes import ABSENT
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.config.types import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.scheduler.framework.events import (

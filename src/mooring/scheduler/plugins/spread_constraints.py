@@ -23,7 +23,7 @@ from mooring.api.views.workloads import ReplicaSet, ReplicationController, Servi
 from mooring.api.well_known import HOSTNAME, ZONE
 from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.labels import ABSENT, LabelColumn
+from mooring.scheduler.cache.nodes import ABSENT, LabelColumn
 from mooring.scheduler.cache.objects import ObjectStores
 from mooring.scheduler.cache.pods import PodSignature
 from mooring.scheduler.cache.selectors import MatchCounter, PodSelector

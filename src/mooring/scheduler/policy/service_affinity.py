@@ -25,8 +25,8 @@ from mooring.api.labels import LabelMatcher, matcher_of_pairs
 from mooring.api.views.workloads import Service
 from mooring.scheduler.cache.arrays import Bools, Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.node_order import NodeOrder
+from mooring.scheduler.cache.nodes import ABSENT, LabelColumn
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.cache.selectors import MatchCounter, PodSelector
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if

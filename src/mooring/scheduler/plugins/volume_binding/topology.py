@@ -40,7 +40,7 @@ from mooring.api.views.meta import LabelSelector, NodeSelector, TopologySelector
 from mooring.api.views.storage import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.labels import ABSENT
+from mooring.scheduler.cache.nodes import ABSENT
 
 Topology = TypeVar("Topology", bound=Hashable)
 
