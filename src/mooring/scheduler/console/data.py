@@ -24,9 +24,8 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice, pairwise
-from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -34,7 +33,8 @@ from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.kit.histogram import HistogramValue
 from mooring.scheduler.console.nodes import NodeColumns, NodeTable, node_page
 from mooring.scheduler.console.pods import explain_pod, manifest_of, pod_life, workloads
-from mooring.scheduler.console.queue import REUSED_TIMES, WINDOW_MAX, QueueWindows, reason_of, waits_since_s
+from mooring.scheduler.console.queue import WINDOW_MAX, QueueWindows, reason_of, waits_since_s
+from mooring.scheduler.console.reuse import Reused
 from mooring.scheduler.pages import pod_page, wall_time
 from mooring.scheduler.queue.queued_pod import QueuedPod, QueueState
 from mooring.scheduler.reporting.decision_records import DecisionRecord
@@ -49,8 +49,6 @@ REASONS_MAX = 7
 """Reasons of a sample; all others are added up."""
 OTHER = "other reasons"
 QUANTILES = (0.5, 0.99)
-REUSED_S = 0.9
-"""Shorter than the second after which a page asks again."""
 PENDING_READ_MAX = 10_000
 """Queued pods that the overview counts by reason."""
 RECORDS_READ_MAX = 10_000
@@ -154,27 +152,6 @@ def _largest(reasons: Counter[str]) -> dict[str, int]:
 
 
 Document = dict[str, object]
-Answer = TypeVar("Answer")
-
-
-class Reused(Generic[Answer]):
-    """Answers by name. Each is used again for a while that depends on the time that it took."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._known: dict[str, tuple[float, Answer]] = {}
-        """By name: until when an answer is used again, and the answer."""
-
-    def get(self, name: str, compute: Callable[[], Answer]) -> Answer:
-        known, now_s = self._known.get(name), self._clock.now_s()
-        if known is None or now_s > known[0]:
-            answer = compute()
-            ended_s = self._clock.now_s()
-            self._known.pop(name, None)  # so that the oldest answer is the first
-            known = self._known[name] = (ended_s + max(REUSED_S, REUSED_TIMES * (ended_s - now_s)), answer)
-            while len(self._known) > ANSWERS_MAX:
-                del self._known[next(iter(self._known))]
-        return known[1]
 
 
 class ConsoleData:
@@ -183,8 +160,8 @@ class ConsoleData:
     def __init__(self, scheduler: Scheduler, clock: Clock) -> None:
         self._scheduler = scheduler
         self._clock = clock
-        self._answers = Reused[Document](clock)
-        self._tables = Reused[NodeTable](clock)
+        self._answers = Reused[Document](clock, ANSWERS_MAX)
+        self._tables = Reused[NodeTable](clock, ANSWERS_MAX)
         self._nodes = NodeColumns(scheduler, clock)
         self._queue = QueueWindows(scheduler, clock)
         self._history = OverviewHistory()

@@ -30,7 +30,7 @@ from mooring.scheduler.cache.arrays import Int64s, UInt8s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU, CPU_NON_ZERO, MEMORY, MEMORY_NON_ZERO, PODS
-from mooring.scheduler.console.queue import REUSED_TIMES
+from mooring.scheduler.console.reuse import REUSED_TIMES
 from mooring.scheduler.scheduler import Scheduler
 
 PODS_SHOWN_MAX = 500

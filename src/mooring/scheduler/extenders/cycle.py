@@ -330,7 +330,7 @@ class ExtenderCycle(SchedulingCycle):
             if fits:
                 return None
             search_nodes(attempt, self._sampling)
-            ended = self._failed_decision(attempt, in_full)
+            ended = self._decision_if_failed(attempt, in_full)
             if ended is not None:
                 return ended
         assert attempt.found is not None, "a search records the order in which it found nodes"
