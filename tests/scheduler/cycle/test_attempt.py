@@ -10,7 +10,7 @@ from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.catalogue import PLUGINS
-from mooring.scheduler.cycle.attempt import LEFT_OUT, DryRun
+from mooring.scheduler.cycle.attempt import EXCLUDED, DryRun
 from mooring.scheduler.cycle.result_cache import FITS
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import Filter, PreFilter, Proceed
@@ -88,8 +88,8 @@ def test_rows_that_nobody_was_asked_about() -> None:
     engine = engine_of(node("n1"), node("n2"), node("n3"), node("n4"))
     engine.remove(node("n2"))
     attempt = attempt_of(engine, pod(nodes=node_selector(term(fields=["metadata.name In n3"]))))
-    assert attempt.first.tolist() == [LEFT_OUT, LEFT_OUT, FITS, LEFT_OUT]
-    assert attempt.left_out_count == 2, "a row without a node is nobody"
+    assert attempt.first.tolist() == [EXCLUDED, EXCLUDED, FITS, EXCLUDED]
+    assert attempt.excluded_count == 2, "a row without a node does not count"
     assert attempt.status_at(0) == Status(Code.UNRESOLVABLE, ("node(s) didn't satisfy plugin(s) [NodeAffinity]",))
     assert attempt.code_at(0) is Code.UNRESOLVABLE
 

@@ -16,7 +16,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.cycle.filter_nodes import Sample, feasible_wanted, sample
+from mooring.scheduler.cycle.filter_nodes import Sample, num_feasible_nodes_to_find, sample
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import Filter, Proceed
 from mooring.scheduler.framework.registry import Registry
@@ -184,7 +184,7 @@ def test_rows_without_a_node_are_nobody() -> None:
     ],
 )
 def test_how_many_are_enough(percentage: int, node_count: int, wanted: int) -> None:
-    assert feasible_wanted(percentage, node_count) == wanted
+    assert num_feasible_nodes_to_find(percentage, node_count) == wanted
 
 
 # Which rows are found
@@ -194,38 +194,38 @@ ROWS = ANSWERS.flatmap(lambda answers: st.tuples(st.just(tuple(answers)), st.per
 
 
 @given(ROWS, st.integers(1, 12))
-def test_a_sample_is_what_a_search_would_have_found(rows: tuple[tuple[str, ...], list[int]], wanted: int) -> None:
-    answers, in_turn = rows
+def test_a_sample_is_what_a_search_would_have_found(case: tuple[tuple[str, ...], list[int]], wanted: int) -> None:
+    answers, rows = case
     taken = sample(
-        np.array(in_turn, dtype=np.int64),
+        np.array(rows, dtype=np.int64),
         np.array([answer == "fits" for answer in answers], dtype=np.bool_),
         np.array([answer == "fails" for answer in answers], dtype=np.bool_),
         wanted,
     )
-    found, looked_at = searched(in_turn, answers, wanted)
-    failed = looked_at < len(in_turn) and answers[in_turn[looked_at]] == "fails"
+    found, processed = searched(rows, answers, wanted)
+    failed = processed < len(rows) and answers[rows[processed]] == "fails"
     assert taken.found.tolist() == found
-    assert taken.looked_at == looked_at
-    assert taken.unseen.tolist() == in_turn[looked_at + failed :]
+    assert taken.processed == processed
+    assert taken.unprocessed.tolist() == rows[processed + failed :]
 
 
-def searched(in_turn: list[int], answers: tuple[str, ...], wanted: int) -> tuple[list[int], int]:
+def searched(rows: list[int], answers: tuple[str, ...], wanted: int) -> tuple[list[int], int]:
     """One after the other, until one would be too many or fails."""
     found: list[int] = []
-    for place, row in enumerate(in_turn):
+    for place, row in enumerate(rows):
         if answers[row] == "fails":
             return found, place
         if answers[row] == "fits":
             if len(found) == wanted:
                 return found, place
             found.append(row)
-    return found, len(in_turn)
+    return found, len(rows)
 
 
 def test_without_failures_nothing_is_looked_for() -> None:
     taken = sample(np.arange(3), np.array([True, False, True]), None, 1)
-    assert taken == Sample(taken.found, taken.unseen, 2)
-    assert (taken.found.tolist(), taken.unseen.tolist()) == ([0], [2])
+    assert taken == Sample(taken.found, taken.unprocessed, 2)
+    assert (taken.found.tolist(), taken.unprocessed.tolist()) == ([0], [2])
 
 
 # In a cluster
@@ -278,7 +278,9 @@ def test_nodes_that_reject_are_passed_by() -> None:
     engine = cluster(250, 1, small=30)
     decision = decide(engine, pod(cpu=1))
     assert found(decision) == list(range(30, 130))
-    assert set(decision.node_to_status) == {f"n{number:03}" for number in range(130)}, "nothing is said of nodes unseen"
+    assert set(decision.node_to_status) == {f"n{number:03}" for number in range(130)}, (
+        "unprocessed nodes have no status"
+    )
     assert found(decide(engine, pod(cpu=1))) == list(range(130, 230))
 
 
@@ -374,10 +376,10 @@ def test_an_engine_samples_as_a_plain_search_does(
     start = 0
     for number, (cpu, is_placed) in enumerate(pending):
         decision = decide(engine, pod(f"p{number}", cpu=cpu))
-        expected, looked_at = plain_search(order, start, free, cpu, feasible_wanted(percentage, len(order)))
+        expected, processed = plain_search(order, start, free, cpu, num_feasible_nodes_to_find(percentage, len(order)))
         assert set(decision.scores) == expected
         assert decision.feasible_count == len(expected)
-        start = (start + looked_at) % len(order)
+        start = (start + processed) % len(order)
         if decision.node_name is not None and is_placed:
             assert engine.assume(decision) is None
             free[decision.node_name] -= cpu

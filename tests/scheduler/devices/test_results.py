@@ -191,9 +191,12 @@ def test_every_class_stands_behind_a_resource_of_its_own_name() -> None:
 
 def test_which_requests_of_a_pod_concern_devices() -> None:
     classes = DeviceClassResolver(store_of(device_class("a", resource=GPUS)))
-    assert classes.backed(pod(cpu=1, others={GPUS: 2, "example.com/disk": 1})) == {GPUS: 2, "example.com/disk": 1}
-    assert classes.backed(pod(cpu=1, others={"example.com/disk": 1})) == {}
-    assert classes.backed(pod(others={GPUS: 0})) == {}
+    assert classes.device_backed_requests(pod(cpu=1, others={GPUS: 2, "example.com/disk": 1})) == {
+        GPUS: 2,
+        "example.com/disk": 1,
+    }
+    assert classes.device_backed_requests(pod(cpu=1, others={"example.com/disk": 1})) == {}
+    assert classes.device_backed_requests(pod(others={GPUS: 0})) == {}
 
 
 def container(name: str, count: int | None, *, sidecar: bool = False) -> Container:

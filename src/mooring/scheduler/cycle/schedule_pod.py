@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from mooring.scheduler.cache.arrays import Bools, Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cycle.attempt import UNSEEN, PodAttempt, diagnose
+from mooring.scheduler.cycle.attempt import UNPROCESSED, PodAttempt, diagnose
 from mooring.scheduler.cycle.decision import Decision, NodeScores, PreemptionPlan
 from mooring.scheduler.cycle.filter_nodes import Sampling, filter_all_nodes, find_feasible_nodes, run_pre_filter_phase
 from mooring.scheduler.cycle.result_cache import ResultCache, ReuseCounts
@@ -248,7 +248,7 @@ class SchedulingCycle:
             filter_all_nodes(attempt)
         first = attempt.first
         rows = self._row_numbers(self._columns.live_rows)
-        return {names[row]: attempt.status_at(row) for row in rows if first[row] != UNSEEN}
+        return {names[row]: attempt.status_at(row) for row in rows if first[row] != UNPROCESSED}
 
     def _scores(self, attempt: PodAttempt, details: dict[str, Int64s]) -> dict[str, dict[str, int]]:
         names = self._columns.node_names

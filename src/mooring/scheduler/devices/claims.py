@@ -260,11 +260,11 @@ class DeviceClassResolver:
     def get(self, resource: str) -> DeviceClass | None:
         return self._classes.get(resource)
 
-    def backed(self, pod: Pod) -> dict[str, int]:
+    def device_backed_requests(self, pod: Pod) -> dict[str, int]:
         """The requests of a pod that devices may satisfy; empty if none of the resources has a DeviceClass."""
         requests = fit_filter_requests(pod)
-        wanted = {name: amount for name, amount in requests.items() if amount and is_device_backed_resource(name)}
-        return wanted if any(name in self._classes for name in wanted) else {}
+        backed = {name: amount for name, amount in requests.items() if amount and is_device_backed_resource(name)}
+        return backed if any(name in self._classes for name in backed) else {}
 
     def _changed(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
         self.revision += 1
@@ -272,14 +272,14 @@ class DeviceClassResolver:
             assert old is not None, "a change without a class"
             self._forget(old)
             return
-        named = new.spec.extended_resource_name
-        rival = self._classes.get(named) if named is not None else None
-        if rival is not None and not _has_precedence(new, rival):
+        resource = new.spec.extended_resource_name
+        current = self._classes.get(resource) if resource is not None else None
+        if current is not None and not _has_precedence(new, current):
             return  # as in kube-scheduler, also for an older version of the same class
         if old is not None:
             self._forget(old)
-        if named is not None:
-            self._classes[named] = new
+        if resource is not None:
+            self._classes[resource] = new
         self._classes[DEVICE_CLASS_PREFIX + new.metadata.name] = new
 
     def _forget(self, old: DeviceClass) -> None:
@@ -311,50 +311,53 @@ class _ResourceRequests:
         self._resource = resource
         self._class_name = class_name
         self._containers = containers
-        passing = [i for i in range(init_count) if not is_sidecar(containers[i])]
-        staying = [i for i in range(len(containers)) if i not in passing]
-        lasting: list[DeviceRequest | None] = [None] * len(containers)
-        lasting_mappings: list[ContainerExtendedResourceRequest] = []
-        for index in staying:
-            lasting[index], used = self._of_container(index, ())
-            lasting_mappings += used
+        terminating = [index for index in range(init_count) if not is_sidecar(containers[index])]
+        running = [index for index in range(len(containers)) if index not in terminating]
+        running_requests: list[DeviceRequest | None] = [None] * len(containers)
+        running_mappings: list[ContainerExtendedResourceRequest] = []
+        for index in running:
+            running_requests[index], mappings = self._of_container(index, ())
+            running_mappings += mappings
         largest: DeviceRequest | None = None
-        short: dict[str, DeviceRequest] = {}
-        short_mappings: list[ContainerExtendedResourceRequest] = []
-        for index in passing:
+        init_names: set[str] = set()
+        init_mappings: list[ContainerExtendedResourceRequest] = []
+        for index in terminating:
             # Init containers run before later containers, and may use their devices.
-            own, used = self._of_container(index, lasting[index:])
+            own, mappings = self._of_container(index, running_requests[index:])
             if own is not None:
-                short[own.name] = own
+                init_names.add(own.name)
                 largest = own if largest is None or _count(largest) < _count(own) else largest
-            short_mappings += used
+            init_mappings += mappings
         if largest is not None:
-            short_mappings = [
-                _mapping(each.container_name, resource, largest.name) if each.request_name in short else each
-                for each in short_mappings
+            # Init containers run one after the other: the largest of their requests serves all of them.
+            init_mappings = [
+                _mapping(mapping.container_name, resource, largest.name)
+                if mapping.request_name in init_names
+                else mapping
+                for mapping in init_mappings
             ]
-        self.requests = [request for request in (largest, *lasting) if request is not None]
-        self.mappings = [*lasting_mappings, *short_mappings]
+        self.requests = [request for request in (largest, *running_requests) if request is not None]
+        self.mappings = [*running_mappings, *init_mappings]
 
     def _of_container(
         self, index: int, reusable: Sequence[DeviceRequest | None]
     ) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
         """The request of a container beyond the reusable devices, and the requests that it uses."""
         container = self._containers[index]
-        wanted = _whole_amount(container.resources.requests, self._resource)
+        count = _whole_amount(container.resources.requests, self._resource)
         used: list[ContainerExtendedResourceRequest] = []
-        if not wanted:
+        if not count:
             return None, used
-        found = 0
+        reused = 0
         for request in reusable:
             if request is not None:
-                found += _count(request)
+                reused += _count(request)
                 used.append(_mapping(container.name, self._resource, request.name))
-                if found >= wanted:
+                if reused >= count:
                     return None, used
         place = sorted(container.resources.requests).index(self._resource)
         exactly = ExactDeviceRequest(
-            device_class_name=self._class_name, allocation_mode=EXACT_COUNT, count=wanted - found
+            device_class_name=self._class_name, allocation_mode=EXACT_COUNT, count=count - reused
         )
         own = DeviceRequest(name=f"container-{index}-request-{place}", exactly=exactly)
         used.append(_mapping(container.name, self._resource, own.name))
@@ -375,9 +378,9 @@ def _mapping(container: str, resource: str, request: str) -> ContainerExtendedRe
     return ContainerExtendedResourceRequest(container_name=container, resource_name=resource, request_name=request)
 
 
-def _has_precedence(new: DeviceClass, rival: DeviceClass) -> bool:
-    new_s, rival_s = _created_s(new), _created_s(rival)
-    return new_s > rival_s or (new_s == rival_s and new.metadata.name < rival.metadata.name)
+def _has_precedence(new: DeviceClass, current: DeviceClass) -> bool:
+    new_s, current_s = _created_s(new), _created_s(current)
+    return new_s > current_s or (new_s == current_s and new.metadata.name < current.metadata.name)
 
 
 def _created_s(device_class: DeviceClass) -> float:

@@ -122,7 +122,7 @@ class ServiceAffinity(PreFilter[ServiceAffinityState], Adjustable[ServiceAffinit
         counts = self._columns.selectors.fresh(service_pods.same_labels).rows[: self._columns.height]
         if not counts.any():
             return NO_ROW, NO_ROW, 0
-        first, second = [*self._order.in_turn(counts > 0)[:2].tolist(), NO_ROW][:2]
+        first, second = [*self._order.rows_in_order(counts > 0)[:2].tolist(), NO_ROW][:2]
         return first, second, int(counts[first])
 
     # Score

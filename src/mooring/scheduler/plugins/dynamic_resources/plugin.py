@@ -131,7 +131,7 @@ class DynamicResources(
         self._claims = self._manager.claims
         resolver = self._manager.class_resolver
         self._backed_resources = PerSignature(
-            lambda signature: resolver.backed(signature.view), lambda: resolver.revision
+            lambda signature: resolver.device_backed_requests(signature.view), lambda: resolver.revision
         )
         self._cache = AllocationCache(self._manager, clock, arguments.filter_timeout_s)
         self._binder = ClaimBinder(client, clock, self._claims, self._binding_timeout_s)
