@@ -185,7 +185,7 @@ def test_a_filter_whose_pre_filter_is_disabled_is_asked_all_the_same(
 def test_a_pod_with_too_many_resources_is_refused_in_words() -> None:
     resources = {f"example.com/r{number}": 1 for number in range(61)}
     message = decide(engine_of(node()), pod(others=resources)).message or ""
-    assert "pod requests 61 different resources, more than can be told apart" in message
+    assert "pod requests 61 different resources, more than the filter can distinguish" in message
 
 
 # The running scheduler

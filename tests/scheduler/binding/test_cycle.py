@@ -155,7 +155,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
             {"permit": Wait(float("nan"))},
             ["permit", "unreserve"],
             ERROR,
-            'running Permit plugin "Diary": it answered Wait(timeout_s=nan), which is no answer to Permit',
+            'running Permit plugin "Diary": it returned Wait(timeout_s=nan), which is not a result of Permit',
             QueueState.ERROR_BACKOFF,
             id="Permit answers what is no time",
         ),

@@ -1,4 +1,4 @@
-"""How many different volumes each row has attached."""
+"""Attached volumes: how many different volumes of a driver each row has."""
 
 from __future__ import annotations
 

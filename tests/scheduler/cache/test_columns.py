@@ -1,4 +1,4 @@
-"""The columns: rows of nodes, sums of pods, and what happens to pods whose node is not there."""
+"""The columns: rows of nodes, sums of pods, and pods whose node does not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns after any history equal columns built anew from what is left; and a transaction leaves no trace."""
+"""Columns after any history equal columns built anew from the remaining objects; a transaction leaves no trace."""
 
 from __future__ import annotations
 

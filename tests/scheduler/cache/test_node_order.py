@@ -1,4 +1,4 @@
-"""The order of nodes: zones in turn, and each search from where the last one ended."""
+"""The order of nodes: zones round robin, and each search from where the last one ended."""
 
 from __future__ import annotations
 

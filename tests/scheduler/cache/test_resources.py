@@ -1,4 +1,4 @@
-"""Resources of any name: slots, request vectors, what a node offers."""
+"""Resource columns: slots, request vectors, allocatable amounts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods counted by selector: for each row and for each domain, from whenever somebody asks."""
+"""Counts of pods by selector, for each row and for each domain, from the first use of the selector on."""
 
 from __future__ import annotations
 

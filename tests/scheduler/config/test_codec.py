@@ -1,4 +1,4 @@
-"""Strict decoding reports everything that is wrong, and where."""
+"""Strict decoding reports every problem with its path."""
 
 from __future__ import annotations
 

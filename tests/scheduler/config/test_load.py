@@ -1,4 +1,4 @@
-"""A file's data becomes a configuration, or a list of everything that is wrong with it."""
+"""The data of a file becomes a configuration, or a list of all its problems."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""An attempt: what each row answered, put together from filters that were asked in any order."""
+"""An attempt: the status of each row, from the results of filters in any order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filtering: nominated pods, one's own and those of others, and nodes that are left out."""
+"""Filtering: nominated pods, sampling, and nodes that a PreFilter excludes."""
 
 from __future__ import annotations
 

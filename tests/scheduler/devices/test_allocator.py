@@ -1,4 +1,4 @@
-"""The search: which devices, in which order, and how it fails."""
+"""The allocator: which devices, in which order, and how it fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pools as nodes see them: generations, completeness, contradictions, order."""
+"""Pools as nodes see them: generations, incomplete and invalid pools, order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guard: whatever a user's plugin raises or returns, and wherever, fails one cycle and names the plugin."""
+"""The guard: whatever a user's plugin raises or returns fails one cycle and names the plugin."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_a_single_feasible_node_is_not_scored(step: str) -> None:
 def test_an_answer_of_the_wrong_form_names_the_plugin(wish: str, error: str) -> None:
     decision = decide(engine_with(FragileRows), pod(labels={"break": wish}))
     assert decision.error == error
-    assert (decision.message or "").startswith('plugin "Fragile" gave an answer that cannot be used: ')
+    assert (decision.message or "").startswith('plugin "Fragile" returned an invalid result: ')
 
 
 def test_a_filter_that_breaks_while_others_are_nominated_leaves_the_columns_as_they_were() -> None:

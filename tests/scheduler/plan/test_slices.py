@@ -1,4 +1,4 @@
-"""Plans beside a running scheduler: they give way often, and what they may cost is limited."""
+"""Plans beside a running scheduler: they yield control often, and their cost is limited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DynamicResources: pods that ask for devices."""
+"""DynamicResources: pods that request devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""InterPodAffinity: near whom, apart from whom, in both directions, and the quirks that kube-scheduler v1.36 has."""
+"""InterPodAffinity: affinity and anti-affinity in both directions, and the quirks of kube-scheduler v1.36."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NodeResourcesFit: what is short on a node, whether a pod could ever fit, the scoring strategies. NodePorts."""
+"""NodeResourcesFit: missing resources, pods that fit on no node, the scoring strategies. NodePorts."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_more_resources_than_can_be_distinguished() -> None:
     many = {f"example.com/r{number}": 1 for number in range(80)}
     decision = decide(engine_of(node("n1", others=many)), pod(others=many))
     assert decision.status is not None
-    assert decision.status.message == "pod requests 80 different resources, more than can be told apart"
+    assert decision.status.message == "pod requests 80 different resources, more than the filter can distinguish"
 
 
 class FitWhereOpen(NodeResourcesFit):

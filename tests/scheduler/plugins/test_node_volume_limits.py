@@ -1,4 +1,4 @@
-"""How many volumes of a driver a node can attach."""
+"""NodeVolumeLimits: how many volumes of a driver a node can attach."""
 
 from __future__ import annotations
 

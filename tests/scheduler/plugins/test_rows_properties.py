@@ -1,6 +1,6 @@
-"""Plugins answer for many rows as they would for each: all at once, some of them, one by one, and as if pods had moved.
+"""Plugins return the same results for all rows, some rows, single rows, and in a dry run.
 
-The cycle keeps answers, asks again about single rows, and asks "what if": all of that is right only if these hold.
+The result cache, single rows in plain Python and preemption rely on this.
 """
 
 from __future__ import annotations

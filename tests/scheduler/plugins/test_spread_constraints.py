@@ -1,4 +1,4 @@
-"""Spread constraints, compiled: a pod's own, and those that a profile gives to pods of services and controllers."""
+"""Compiled spread constraints: those of a pod, and the default ones for pods of services and controllers."""
 
 from __future__ import annotations
 

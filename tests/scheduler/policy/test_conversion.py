@@ -1,4 +1,4 @@
-"""The older Policy: what it asked for becomes a profile of today's plugins, like any other."""
+"""The older Policy is converted to a profile of today's plugins."""
 
 import json
 

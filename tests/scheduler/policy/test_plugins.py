@@ -1,4 +1,4 @@
-"""NodeLabel: labels that a profile demands or forbids, labels that it likes or dislikes, whatever their values."""
+"""NodeLabel: labels that a profile requires, forbids or prefers, whatever their values."""
 
 from __future__ import annotations
 

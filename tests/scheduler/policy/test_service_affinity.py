@@ -1,4 +1,4 @@
-"""ServiceAffinity: nodes like those where the service's pods are, and label values with few of them."""
+"""ServiceAffinity: nodes like those of the service's other pods, and label values with few of them."""
 
 from __future__ import annotations
 

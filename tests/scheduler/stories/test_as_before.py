@@ -1,4 +1,4 @@
-"""Whatever becomes of a binding, the columns count afterwards exactly what they counted before."""
+"""However a binding ends, the columns then count exactly what they counted before."""
 
 from __future__ import annotations
 

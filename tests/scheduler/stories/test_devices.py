@@ -1,4 +1,4 @@
-"""Devices through the running scheduler: claims are written, shared, waited for, given back."""
+"""Devices in the running scheduler: claims are allocated, shared, waited for and released."""
 
 from __future__ import annotations
 

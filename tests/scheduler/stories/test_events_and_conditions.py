@@ -1,4 +1,4 @@
-"""What users are notified of a pod: conditions, events and nominations, each once, whole, and never too late."""
+"""Conditions, events and nominations of a pod: each is written once, complete and in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extenders in the running scheduler: asked between watch events, never trusted to be there."""
+"""Extenders in the running scheduler: called between watch events, and possibly unavailable."""
 
 from __future__ import annotations
 

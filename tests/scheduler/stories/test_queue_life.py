@@ -1,4 +1,4 @@
-"""The queue in a running scheduler, on virtual time: backoffs, timeouts, events; nothing is left behind."""
+"""The queue in a running scheduler, on virtual time: backoffs, timeouts, events; no entry remains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Volumes in life: what was decided for a pod's claims is written, carried out by controllers, and waited for."""
+"""Volumes in the running scheduler: decisions about claims are written, carried out by controllers, and waited for."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The order in which kube-scheduler evaluates nodes: zones in turn, from where the last search ended.
+"""The order in which kube-scheduler evaluates nodes: zones round robin, from where the last search ended.
 
 Input: the nodes of the columns. Output: rows in that order, for sampling, extenders and ServiceAffinity.
 
-A search that stops after enough nodes must not always find the same ones. So zones take turns (one node of each zone,
-then the second of each, …), and each search starts where the previous one ended.
+A search that stops after enough nodes must not always find the same ones. So the order is round robin over the
+zones (one node of each zone, then the second of each, …), and each search starts where the previous one ended.
 
 1. The order is computed on demand.
 2. Zones are in the order in which their first node was added, nodes of a zone in the order in which they were added. A

@@ -1,6 +1,6 @@
 """The data of the web console.
 
-data        answers the requests of the console, with the others; the overview and its history
+data        the data of all requests of the console; the overview and its history
 history     samples of the cluster, for the page Time
 reuse       answers that are used again for a while
 queue       a window of the sorted and filtered queue

@@ -63,12 +63,12 @@ EXPLAINED = ("nodesWithoutObstacles", "obstaclesEverywhere", "nearestNodes")
 
 @dataclass(slots=True)
 class WorkloadStates:
-    """What the scheduler knows of one controller of pods."""
+    """The pods of one controller by state."""
 
     kind: str
     namespace: str
     name: str
-    wanted: int | None = None
+    desired: int | None = None
     states: Counter[str] = field(default_factory=Counter)
     pending_pod: str = ""
     """The first pending pod."""
@@ -79,8 +79,8 @@ class WorkloadStates:
             "workload": f"{self.namespace}/{self.name}",
             "states": dict(self.states),
         }
-        if self.wanted is not None:
-            document["wanted"] = self.wanted
+        if self.desired is not None:
+            document["wanted"] = self.desired
         if self.pending_pod:
             document["pendingPod"] = self.pending_pod
         return document
@@ -90,7 +90,7 @@ def workloads(scheduler: Scheduler) -> Document:
     """All workloads; those with the most pending pods first, then by name."""
     columns = scheduler.engine.columns
     # A ReplicaSet of an earlier revision has no pods and wants none.
-    shown = [each for each in _states(scheduler).values() if each.states or each.wanted]
+    shown = [each for each in _states(scheduler).values() if each.states or each.desired]
     shown.sort(key=lambda each: (-each.states[PENDING], each.namespace, each.kind, each.name))
     return {
         "total": len(shown),
@@ -121,9 +121,9 @@ def _states(scheduler: Scheduler) -> dict[Key, WorkloadStates]:
         return each
 
     for replica_set in columns.objects.of(ReplicaSet):
-        _add_wanted(workload(replica_set.metadata.namespace, _reference(replica_set)), replica_set)
+        _add_desired(workload(replica_set.metadata.namespace, _reference(replica_set)), replica_set)
     for stateful_set in columns.objects.of(StatefulSet):
-        _add_wanted(workload(stateful_set.metadata.namespace, _reference(stateful_set)), stateful_set)
+        _add_desired(workload(stateful_set.metadata.namespace, _reference(stateful_set)), stateful_set)
     for pod in islice(columns.pods.values(), PODS_READ_MAX):
         states = workload(pod.namespace, pod.signature.owner).states
         states[_placed_state(pod, is_assumed=pod.uid in scheduler.assumed_pods)] += 1
@@ -153,9 +153,9 @@ def _placed_state(pod: PodInfo, *, is_assumed: bool) -> str:
     return STARTED if pod.start_s < NO_START_S else PLACED
 
 
-def _add_wanted(workload: WorkloadStates, controller: ReplicaSet | StatefulSet) -> None:
+def _add_desired(workload: WorkloadStates, controller: ReplicaSet | StatefulSet) -> None:
     replicas = controller.spec.replicas
-    workload.wanted = (workload.wanted or 0) + (replicas if replicas is not None else 1)
+    workload.desired = (workload.desired or 0) + (replicas if replicas is not None else 1)
 
 
 def _reference(view: ApiObject) -> OwnerReference:

@@ -9,7 +9,7 @@ claims of one template; checks of one device by class, selectors and tolerations
    in order, those of the class first. The first that does not match, or fails, ends the evaluation.
 4. A device without the attribute of a constraint satisfies no constraint. A constraint that names requests applies to
    their devices only; an alternative is named by its request or by itself.
-5. `DistinctAttribute` remembers the last value of each request, and forgets it when a device of the request is
+5. `DistinctAttribute` stores the last value of each request, and drops it when a device of the request is
    released, as in kube-scheduler v1.36: of three devices for one request, the first and third may have the same value.
 """
 
@@ -264,7 +264,7 @@ class AttributeConstraint(ABC):
     def _accepts(self, request: RequestAlternative, value: AttributeValue | None) -> bool: ...
 
     def _forget(self, request: RequestAlternative) -> None:  # noqa: B027 - optional hook
-        """Forgets the last device of a request."""
+        """Drops the last device of a request."""
 
 
 class MatchAttribute(AttributeConstraint):
@@ -278,7 +278,7 @@ class MatchAttribute(AttributeConstraint):
 
 
 class DistinctAttribute(AttributeConstraint):
-    """No two devices have the same value, as far as values are remembered."""
+    """No two devices have the same value, as far as values are stored."""
 
     def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
         super().__init__(attribute, requests)

@@ -68,7 +68,7 @@ logger = logging.getLogger(__name__)
 CONNECTIONS_MAX = 100
 REDIRECTS_MAX = 10
 ANSWER_BYTES_MAX = 64 << 20
-"""An extender without a node cache of its own answers with whole nodes: 5,000 of them take about 50 MB."""
+"""An extender without a node cache of its own returns whole nodes: 5,000 of them take about 50 MB."""
 REQUESTS_AT_ONCE_MAX = 16
 """Limit of the extenders that are called at the same time."""
 
@@ -173,11 +173,11 @@ async def _send(request: ExtenderRequest, transport: Transport, objects: RawObje
     except ExtenderError as error:
         return ExtenderFailure(str(error))
     except LookupError as error:
-        return ExtenderFailure(f"extender {extender.name} could not be asked to {verb}: {error.args[0]}")
+        return ExtenderFailure(f"extender {extender.name} was not called to {verb}: {error.args[0]}")
 
 
 def _invalid_response(extender: Extender, verb: str, error: InvalidResponseError) -> str:
-    return f"extender at URL {extender.url(verb)} gave an answer that cannot be read: {error}"
+    return f"extender at URL {extender.url(verb)} returned a response that cannot be read: {error}"
 
 
 def _advance(
@@ -262,7 +262,7 @@ class ExtenderTransport:
         self._pools.clear()
 
     async def send(self, extender: Extender, verb: str, body: bytes) -> bytes:
-        """The answer of an extender. Raises `ExtenderError`."""
+        """The response of an extender. Raises `ExtenderError`."""
         text = extender.url(verb)
         try:
             url = HttpUrl.parse(text)
@@ -270,12 +270,12 @@ class ExtenderTransport:
             raise ExtenderError(f'Post "{text}": {error}') from error
         try:
             async with asyncio.timeout(extender.settings.http_timeout_s or None):
-                answer = await self._post(extender, url, body)
+                response = await self._post(extender, url, body)
         except ExtenderError:
             raise
         except ResponseTooLongError as error:
             raise ExtenderError(
-                f"extender at URL {text} answers {verb} with more than {ANSWER_BYTES_MAX} bytes"
+                f"extender at URL {text} returned more than {ANSWER_BYTES_MAX} bytes for {verb}"
             ) from error
         except TimeoutError as error:
             raise ExtenderError(
@@ -285,19 +285,19 @@ class ExtenderTransport:
             raise ExtenderError(f'Post "{text}": {exchange_error_text(error, url.address)}') from error
         except ValueError as error:
             raise ExtenderError(f'Post "{text}": {error}') from error
-        if answer.code != 200:
-            raise ExtenderError(f"failed {verb} with extender at URL {text}, code {answer.code}")
-        return answer.body
+        if response.code != 200:
+            raise ExtenderError(f"failed {verb} with extender at URL {text}, code {response.code}")
+        return response.body
 
     async def _post(self, extender: Extender, url: HttpUrl, body: bytes) -> HttpResponse:
         request = encode_request("POST", url, _HEADERS, body)
         for _ in range(REDIRECTS_MAX):
-            answer = await self._exchange(extender, url, request)
-            location = answer.headers.get("Location") if answer.code in REDIRECT_CODES else None
+            response = await self._exchange(extender, url, request)
+            location = response.headers.get("Location") if response.code in REDIRECT_CODES else None
             if not location:
-                return answer
+                return response
             url = url.join(location)
-            if answer.code in _SAME_METHOD_CODES:
+            if response.code in _SAME_METHOD_CODES:
                 request = encode_request("POST", url, _HEADERS, body)
             else:
                 request = encode_request("GET", url, _HEADERS[:1])

@@ -93,7 +93,7 @@ class RawObjects(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NodesRequest:
-    """A question about nodes: whole nodes, or names for extenders that are `nodeCacheCapable`."""
+    """A request with nodes: whole nodes, or names for extenders that are `nodeCacheCapable`."""
 
     extender: Extender
     pod: PodInfo
@@ -108,7 +108,7 @@ class NodesRequest:
 
 
 class FilterRequest(NodesRequest):
-    """Which of these nodes can take the pod?"""
+    """Requests the nodes that can take the pod."""
 
     @property
     def verb(self) -> str:
@@ -119,7 +119,7 @@ class FilterRequest(NodesRequest):
 
 
 class PrioritizeRequest(NodesRequest):
-    """How good is each of these nodes?"""
+    """Requests the scores of nodes."""
 
     @property
     def verb(self) -> str:
@@ -131,7 +131,7 @@ class PrioritizeRequest(NodesRequest):
 
 @dataclass(frozen=True, slots=True)
 class PreemptRequest:
-    """On which of these nodes may these pods be evicted?"""
+    """Requests the candidates of preemption that the extender accepts."""
 
     extender: Extender
     pod: PodInfo
@@ -208,7 +208,7 @@ def prioritize_with_extenders(
             _ignore(request.extender, pod, response)
             continue
         assert not isinstance(response, ExtenderFilterResult | ExtenderPreemptionResult), (
-            f"{request} was answered {response}"
+            f"the response to {request} is {response}"
         )
         scores = added.setdefault(request.extender.name, {})
         for name, score in request.extender.scores(response).items():

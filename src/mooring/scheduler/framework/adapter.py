@@ -158,17 +158,17 @@ class _InvalidResultError(Exception):
 
 def _checked_status(status: object) -> Status:
     if not isinstance(status, Status):
-        raise _InvalidResultError(f"filter answered {status!r}; wanted None or a Status")
+        raise _InvalidResultError(f"filter returned {status!r}; expected None or a Status")
     code, reasons = status.code, status.reasons
     if code not in _STATUS_CODES:
         raise _InvalidResultError(
-            f"filter answered {status!r}; a Status for a node is {', '.join(_STATUS_CODES.values())}"
+            f"filter returned {status!r}; a Status for a node is {', '.join(_STATUS_CODES.values())}"
         )
     if not _are_texts(reasons):
-        raise _InvalidResultError(f"filter answered {status!r}; the reasons of a Status are texts that are not empty")
+        raise _InvalidResultError(f"filter returned {status!r}; the reasons of a Status are texts that are not empty")
     if (code is Code.SUCCESS) != (not reasons):
         problem = "has no reasons" if code is Code.SUCCESS else "needs a reason"
-        raise _InvalidResultError(f"filter answered {status!r}; a Status {_STATUS_CODES[code]} {problem}")
+        raise _InvalidResultError(f"filter returned {status!r}; a Status {_STATUS_CODES[code]} {problem}")
     return status
 
 
@@ -181,7 +181,7 @@ def _checked_score(score: object, normalizes: bool) -> int:
     if isinstance(score, _INTEGERS) and not isinstance(score, bool) and lowest <= score <= highest:
         return int(score)
     advice = "" if normalizes else "; with `normalizes = True` any whole number is valid"
-    raise _InvalidResultError(f"score answered {score!r}; wanted a whole number from {lowest} to {highest}{advice}")
+    raise _InvalidResultError(f"score returned {score!r}; expected a whole number from {lowest} to {highest}{advice}")
 
 
 def scaled(scores: Int64s) -> Int64s:

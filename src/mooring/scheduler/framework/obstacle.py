@@ -68,7 +68,7 @@ NEVER_FITS_SIZE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """One thing that keeps a pod from a node."""
+    """One reason why a node cannot take a pod."""
 
     plugin: str
     kind: ObstacleKind

@@ -7,7 +7,7 @@ cordoned first, as `kubectl drain` does, so that no pod moves to a node that is 
    pod counts against its budgets until its replacement has a node.
 2. Safe nodes come first: a node that is not safe is tried again after each safe one, and drained last.
 3. Pods are evicted in the order of their priority, and each is placed before the next is evicted.
-4. A pod whose budget blocks its eviction stays, and is reported; the plan goes on as if it had been deleted.
+4. A pod whose budget blocks its eviction stays, and is reported; the plan continues as if it had been deleted.
 
 Defragmenting lists moves that empty nodes, or make room for a pod, in the order in which they can be carried out.
 

@@ -58,7 +58,7 @@ NODES_TRIED_MAX = 20
 FIXES_MAX = 10
 """How many fixes are returned."""
 FIXES_OF_RANK_MAX = 3
-"""How many of them change the same sort of thing: the pod, a node, the pods of a node."""
+"""How many of them have the same rank: changes of the pod, of a node, evictions, a new node."""
 VERIFIED_MAX = 40
 """How many candidates are verified."""
 NEW_NODE = "new-node"

@@ -1,11 +1,11 @@
-"""Runs a plan on an engine: at once, or in slices between which the scheduler goes on.
+"""Runs a plan on an engine: without interruption, or in slices between which the scheduler runs.
 
 1. A plan changes nothing: the engine is the same before and after, and between two slices.
 2. Bad requests raise `PlanError`: an unknown node or pod, too many pods.
-3. Pods that are asked about wait behind the pending pods of the cluster with the same priority.
+3. The pods of a request are placed after the pending pods of the cluster with the same priority.
 4. If the cluster changes between two slices so that the plan can no longer go on, it starts again, at most
    `STARTS_MAX` times.
-5. Beside the scheduler a plan has limits: `PLAN_S_MAX` and `CHANGES_MAX`.
+5. In a running scheduler a plan has limits: `PLAN_S_MAX` and `CHANGES_MAX`.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ NAME_LENGTH_MAX = 253
 """A longer text is no name of a node, and is not compared with names: that takes a second for 3 MB."""
 
 PLAN_S_MAX = 30.0
-"""How long a plan may take beside the scheduler."""
+"""How long a plan may take in a running scheduler."""
 CHANGES_MAX = 5_000
-"""Maximum size of the steps of a plan beside the scheduler (`WhatIf.is_full`): undoing and applying them again takes
+"""Maximum size of the steps of a plan in a running scheduler (`WhatIf.is_full`): undoing and applying them again takes
 about 6 µs for each, between two slices."""
 NAMES_COMPARED_MAX = 200
 
@@ -53,20 +53,20 @@ _ELSEWHERE = "`mooring plan` takes larger ones: it reads the cluster, and plans 
 
 
 class Planner:
-    """Answers requests with an engine. `pending` are the pods of the cluster without a node, in queue order."""
+    """Runs requests on an engine. `pending` are the pods of the cluster without a node, in queue order."""
 
     def __init__(self, engine: Engine, pending: Callable[[], Sequence[PodInfo]]) -> None:
         self._engine = engine
         self._pending = pending
 
     def plan(self, request: PlanRequest, progress: Callable[[], None] = lambda: None) -> PlanResult:
-        """Run a plan at once. `progress` is called after each decision."""
+        """Run a plan without interruption. `progress` is called after each decision."""
         self._check(request)
         with WhatIf(self._engine, request.seed) as what_if:
             return run_to_end(self._answer(what_if, request), progress)
 
     async def plan_in_slices(self, request: PlanRequest, now_s: NowS, yield_control: YieldControl) -> PlanResult:
-        """Run a plan in slices, beside the scheduler. Raises `OutdatedPlan` if the cluster changes too quickly."""
+        """Run a plan in slices, in a running scheduler. Raises `OutdatedPlan` if the cluster changes too quickly."""
         started_s = now_s()
         for start in range(STARTS_MAX):
             self._check(request)

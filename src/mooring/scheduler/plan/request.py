@@ -81,7 +81,7 @@ class PlanRequest:
     question: Question
     seed: int = 1
     pods: tuple[Pod, ...] = ()
-    """The pods that are asked about. Empty for PLACE, ADD_NODES: all pending pods of the cluster. REMOVE_NODES places
+    """The pods of the question. Empty for PLACE, ADD_NODES: all pending pods of the cluster. REMOVE_NODES places
     them after the nodes are gone."""
     nodes: tuple[str, ...] = ()
     """REMOVE_NODES: the names of the nodes."""
@@ -202,7 +202,7 @@ class Bound(_CamelStruct, frozen=True):
 
 
 class PlanResult(_CamelStruct, frozen=True):
-    """The answer."""
+    """The result of a request."""
 
     question: Question
     seed: int
@@ -277,7 +277,7 @@ _decoder = msgspec.json.Decoder(RequestBody)
 def pods_named(body: bytes) -> list[str]:
     """The pods that a request names, as keys. Raises `PlanError`.
 
-    A plan tells whether a pending pod exists, and whether the claims of a given pod do."""
+    The result shows whether a pending pod exists, and whether the claims of a given pod do."""
     try:
         requested = _names_decoder.decode(body or b"{}")
     except msgspec.MsgspecError as error:

@@ -11,7 +11,7 @@
 4. No other code changes the engine between entering and leaving, except while the context is suspended.
 5. Undoing and applying the steps takes time in which nothing else runs. A plan whose steps have more than `size_max` in
    sum `is_full`.
-6. An evicted pod gives up its ResourceClaims, as the controllers of a cluster do: a claim without another consumer is
+6. An evicted pod releases its ResourceClaims, as the controllers of a cluster do: a claim without another consumer is
    deallocated. A claim is released in place, so that it also serves as the claim that a template would give the
    replacement. A placed pod gets the devices of its claims, as PreBind would write them.
 """

@@ -132,7 +132,9 @@ class NodeResourcesFit(
             if amount > 0 and not self._is_ignored(name)
         }
         if len(requests) > REASONS_MAX - 2:
-            return Status.unresolvable(f"pod requests {len(requests)} different resources, more than can be told apart")
+            return Status.unresolvable(
+                f"pod requests {len(requests)} different resources, more than the filter can distinguish"
+            )
         names = sorted(requests, key=lambda name: (_place(name), name))
         return Proceed(
             FitFilterState(

@@ -8,7 +8,7 @@ inter-pod affinity or topology spread constraints.
 
 1. A label in the pod's node selector must have the selected value. The other labels inherit the values of the first
    node with a pod of the same namespace that has all of the pod's labels. If several nodes disagree, the first in
-   kube-scheduler's order counts, in which zones take turns.
+   kube-scheduler's order counts, which is round robin over the zones.
 2. Without a service that selects the pod, only its node selector counts.
 3. A nominated pod counts as if it were on its node. (The old plugin failed for a pod without a node.)
 4. Of several services the first by name is spread. The old plugin took any.

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class RecordedObstacle(msgspec.Struct, frozen=True, gc=False):
-    """One thing that was missing."""
+    """One obstacle of a node."""
 
     plugin: str
     text: str

@@ -235,7 +235,7 @@ def unbound_obstacle(plugin: str, claim: PersistentVolumeClaim, storage_class: S
     elif storage_class is None:
         waits = f"waits for a {size}volume of class {class_name}, and there is no such StorageClass"
     elif storage_class.provisioner in ("", NO_PROVISIONER):
-        waits = f"waits for a {size}volume of class {class_name}, which nobody provisions"
+        waits = f"waits for a {size}volume of class {class_name}, which has no provisioner"
     else:
         waits = f"waits for a {size}volume of class {class_name} from provisioner {storage_class.provisioner}"
     return Obstacle(plugin, ObstacleKind.VOLUME, f"claim {claim.key} {waits}", _details(claim))
