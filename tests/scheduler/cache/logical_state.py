@@ -103,8 +103,8 @@ def _classes(columns: Columns) -> State:
     }
 
 
-def _counter(columns: Columns, parts: tuple[PodSelector, ...], wants_terminating: bool) -> State:
-    counter = columns.selectors.counter(parts, wants_terminating)
+def _counter(columns: Columns, parts: tuple[PodSelector, ...], counts_terminating: bool) -> State:
+    counter = columns.selectors.counter(parts, counts_terminating)
     counted = {name: int(counter.rows[row]) for name, row in columns.row_of.items() if counter.rows[row]}
     return {
         "condition": [(sorted(part.namespaces or ()), str(part.selector)) for part in parts],

@@ -284,7 +284,7 @@ def test_a_pod_that_outlived_its_shape_is_placed_as_any_other() -> None:
     swept(columns)
     columns.place(new, "n1")
     part = PodSelector(None, compile_selector(selector(app="web")))
-    assert columns.selectors.counter((part,), wants_terminating=False).rows[0] == 1
+    assert columns.selectors.counter((part,), counts_terminating=False).rows[0] == 1
 
 
 def test_a_pod_that_outlived_its_shape_is_rejected_as_any_other() -> None:

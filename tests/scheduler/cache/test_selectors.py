@@ -22,7 +22,7 @@ def part(selected: LabelSelector | None, *namespaces: str) -> PodSelector:
 
 
 def count(columns: Columns, *parts: PodSelector, terminating: bool = False) -> MatchCounter:
-    return columns.selectors.counter(parts, wants_terminating=terminating)
+    return columns.selectors.counter(parts, counts_terminating=terminating)
 
 
 def rows(columns: Columns, counter: MatchCounter) -> dict[str, int]:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from mooring.scheduler.cache.arrays import Bools, Int64s, Rows
+from mooring.scheduler.cache.arrays import Bools, Int64s, row_numbers
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.attempt import UNPROCESSED, PodAttempt, diagnose
@@ -177,7 +177,7 @@ class SchedulingCycle:
     ) -> Decision:
         if attempt.feasible_count == 1 and not in_full:
             # As in kube-scheduler, a single feasible node is not scored, so that no score plugin can fail.
-            (row,) = self._row_numbers(attempt.feasible)
+            (row,) = row_numbers(attempt.feasible)
             return self._place_on(attempt, row, 1)
         try:
             cluster_scores = run_pre_scores(attempt)
@@ -247,7 +247,7 @@ class SchedulingCycle:
         if attempt.pod.nominated_node:
             filter_all_nodes(attempt)
         first = attempt.first
-        rows = self._row_numbers(self._columns.live_rows)
+        rows = row_numbers(self._columns.live_rows)
         return {names[row]: attempt.status_at(row) for row in rows if first[row] != UNPROCESSED}
 
     def _scores(self, attempt: PodAttempt, details: dict[str, Int64s]) -> dict[str, dict[str, int]]:
@@ -257,12 +257,8 @@ class SchedulingCycle:
                 **{name: int(scores[index]) for name, scores in details.items()},
                 "total": int(sum(scores[index] for scores in details.values())),
             }
-            for index, row in enumerate(self._row_numbers(attempt.feasible))
+            for index, row in enumerate(row_numbers(attempt.feasible))
         }
-
-    def _row_numbers(self, rows: Rows) -> list[int]:
-        numbers: list[int] = np.arange(self._columns.height)[rows].tolist()
-        return numbers
 
 
 class PostFilterOutcome:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.api.views.pod import Pod
-from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
+from mooring.scheduler.cache.arrays import Int64s, Rows, length_of, row_numbers
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.guard import describe, is_interrupt, score_error
@@ -94,7 +94,7 @@ class NodePluginAdapter(Filter[NodePluginState], Score[NodePluginState]):
             return bits
         plugin, pod, nodes, node_infos = self._plugin, state.pod, self._columns.nodes, self._infos_by_row()
         assert isinstance(plugin, FilterPlugin), f"{self.name} does not serve Filter"
-        for index, row in enumerate(_numbers(rows)):
+        for index, row in enumerate(row_numbers(rows)):
             if nodes[row] is None:
                 continue  # the row has no node at the moment; the cycle ignores its result
             try:
@@ -119,7 +119,7 @@ class NodePluginAdapter(Filter[NodePluginState], Score[NodePluginState]):
         plugin, pod, node_infos = self._plugin, state.pod, self._infos_by_row()
         assert isinstance(plugin, ScorePlugin), f"{self.name} does not serve Score"
         scores = []
-        for row in _numbers(rows):
+        for row in row_numbers(rows):
             try:
                 scores.append(_checked_score(plugin.score(pod, node_infos[row]), self.normalizes))
             except BaseException as error:
@@ -191,7 +191,3 @@ def scaled(scores: Int64s) -> Int64s:
     if best == floor:
         return np.zeros(len(scores), dtype=np.int64)
     return (scores - floor) * SCORE_MAX // (best - floor)
-
-
-def _numbers(rows: Rows) -> list[int] | range:
-    return range(rows.start or 0, rows.stop) if isinstance(rows, slice) else rows.tolist()

@@ -391,7 +391,7 @@ class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreS
 
     def _own_term(self, terms: Sequence[AffinityTerm], weight: int) -> OwnTerm:
         selectors = tuple(PodSelector(self._namespaces_of(term), term.selector) for term in terms)
-        counter = self._columns.selectors.counter(selectors, wants_terminating=True)
+        counter = self._columns.selectors.counter(selectors, counts_terminating=True)
         return OwnTerm(counter, self._columns.labels.column(terms[0].topology_key), weight)
 
     def _namespaces_of(self, term: AffinityTerm) -> frozenset[str] | None:

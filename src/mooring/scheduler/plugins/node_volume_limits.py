@@ -29,7 +29,7 @@ from mooring.api.views.storage import (
     Volume,
     VolumeAttachment,
 )
-from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
+from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of, row_numbers
 from mooring.scheduler.cache.attachments import AttachableVolume
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
@@ -149,7 +149,7 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
         errors = self._attached.claimed.errors
         if not errors:
             return
-        numbers = range(rows.start or 0, rows.stop) if isinstance(rows, slice) else rows.tolist()
+        numbers = row_numbers(rows)
         for place, row in enumerate(numbers):
             if row in errors and self._attached.csi_nodes.limited[row]:
                 first = next(uid for uid in self._columns.pods_on[row] if uid in errors[row])

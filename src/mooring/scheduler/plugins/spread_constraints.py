@@ -143,7 +143,7 @@ def _compiled(
     counter = None
     if selector != EVERYTHING:
         pod_selector = PodSelector(frozenset((signature.namespace,)), selector)
-        counter = columns.selectors.counter((pod_selector,), wants_terminating=False)
+        counter = columns.selectors.counter((pod_selector,), counts_terminating=False)
     return Constraint(
         namespace=signature.namespace,
         max_skew=constraint.max_skew,

@@ -71,7 +71,7 @@ class SelectorSpread(PreScore[SelectorSpreadState], Score[SelectorSpreadState]):
         if selector.matches_everything:
             return SelectorSpreadState(None)
         pod_selector = PodSelector(frozenset((signature.namespace,)), selector)
-        return SelectorSpreadState(self._columns.selectors.counter((pod_selector,), wants_terminating=False))
+        return SelectorSpreadState(self._columns.selectors.counter((pod_selector,), counts_terminating=False))
 
 
 class ZoneNumbers:

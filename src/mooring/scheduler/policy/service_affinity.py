@@ -153,13 +153,13 @@ class ServiceAffinity(PreFilter[ServiceAffinityState], Adjustable[ServiceAffinit
         selector = services[0].spec.selector if services else None
         return SignatureServices(
             has_service=bool(services),
-            same_labels=self._counter(signature.namespace, signature.labels, wants_terminating=True),
-            of_service=self._counter(signature.namespace, selector, wants_terminating=False) if selector else None,
+            same_labels=self._counter(signature.namespace, signature.labels, counts_terminating=True),
+            of_service=self._counter(signature.namespace, selector, counts_terminating=False) if selector else None,
         )
 
-    def _counter(self, namespace: str, labels: Mapping[str, str], *, wants_terminating: bool) -> MatchCounter:
+    def _counter(self, namespace: str, labels: Mapping[str, str], *, counts_terminating: bool) -> MatchCounter:
         pod_selector = PodSelector(frozenset((namespace,)), matcher_of_pairs(labels))
-        return self._columns.selectors.counter((pod_selector,), wants_terminating=wants_terminating)
+        return self._columns.selectors.counter((pod_selector,), counts_terminating=counts_terminating)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         if not self._shared:

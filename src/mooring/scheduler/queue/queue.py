@@ -43,12 +43,12 @@ from mooring.scheduler.framework.events import (
 from mooring.scheduler.framework.plugin import PreEnqueue
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code
-from mooring.scheduler.queue.in_flight import IN_FLIGHT_EVENTS_MAX, InFlightEvent, InFlightPods
 from mooring.scheduler.queue.queued_pod import (
     BACKOFF_STATES,
     NO_PLUGINS,
     UNSCHEDULABLE_STATES,
     EventLabel,
+    InFlightEvent,
     QueuedPod,
     QueuedPodStatus,
     QueueState,
@@ -56,7 +56,9 @@ from mooring.scheduler.queue.queued_pod import (
 )
 from mooring.scheduler.queue.queueing_hints import QueueingHintMap, QueueingStrategy
 from mooring.scheduler.queue.sub_queues import (
+    IN_FLIGHT_EVENTS_MAX,
     BackoffQueue,
+    InFlightPods,
     QueueKey,
     QueueStatistics,
     SubQueues,

@@ -30,11 +30,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.framework.events import ClusterEvent
-from mooring.scheduler.queue.in_flight import InFlightEvent
 from mooring.scheduler.queue.queueing_hints import EventHints, QueueingHintMap, QueueingStrategy
 
 NO_PLUGINS: Final[frozenset[str]] = frozenset()
@@ -172,6 +171,14 @@ def check_transition(origin: QueueState, target: QueueState, cause: TransitionCa
     assert (origin, target, cause) in TRANSITIONS, (
         f"{subject}: no transition from {origin.words} to {target.words} with cause {cause.words}"
     )
+
+
+class InFlightEvent(NamedTuple):
+    """An event with the object before and after."""
+
+    event: ClusterEvent
+    old: Any
+    new: Any
 
 
 class QueuedPod:

@@ -273,7 +273,7 @@ class DynamicResources(
         to_allocate = state.to_allocate_at(row)
         if to_allocate is not None:
             pools, allocated = self._manager.inventory.pools(row), self._manager.allocated
-            for name, claim in zip(to_allocate.names, to_allocate.outcomes.wanted.claims, strict=True):
+            for name, claim in zip(to_allocate.names, to_allocate.outcomes.request.claims, strict=True):
                 found += _claim_obstacles(name, claim, pools, allocated)
             if not found:
                 text = f"the devices for {' and '.join(to_allocate.names)} cannot be had together"
@@ -346,14 +346,15 @@ class DynamicResources(
             if state.claims:
                 self._reserved[pod.uid] = PodAllocations(state, node_name, (), None)
             return None
+        request = to_allocate.outcomes.request
         try:
             found = to_allocate.outcomes.find(row)
             if found is None:
                 return Status.error("claim allocation not found for node")
             allocations = tuple(
-                allocation_of(spec, wanted, alternatives, taken, node_name, self._share_ids.uuid)
-                for spec, wanted, alternatives, taken in zip(
-                    to_allocate.specs, to_allocate.outcomes.wanted.claims, found.alternatives, found.claims, strict=True
+                allocation_of(spec, claim, alternatives, devices, node_name, self._share_ids.uuid)
+                for spec, claim, alternatives, devices in zip(
+                    to_allocate.specs, request.claims, found.alternatives, found.claims, strict=True
                 )
             )
         except AllocationTimeout:
@@ -513,7 +514,7 @@ def _claim_obstacles(
 def _lacking_share(to_allocate: ClaimsToAllocate, pools: Sequence[PoolView], allocated: AllocatedState) -> float:
     """The largest share of a request without a device, free or in use; 0 if there are enough."""
     shares = [0.0]
-    for claim in to_allocate.outcomes.wanted.claims:
+    for claim in to_allocate.outcomes.request.claims:
         for alternatives in claim.requests:
             counts = [(request, _count_devices(request, pools, allocated)) for request in alternatives]
             needed = [(_needed(request, count), count[FREE] + count[IN_USE]) for request, count in counts]

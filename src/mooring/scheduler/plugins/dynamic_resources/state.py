@@ -274,7 +274,7 @@ class DynamicResourcesState:
         return self.allocates and (
             bool(self._allocated_score)
             or any(
-                to_allocate is not None and to_allocate.outcomes.wanted.scores_alternatives
+                to_allocate is not None and to_allocate.outcomes.request.scores_alternatives
                 for to_allocate in self._to_allocate_by_demand.values()
             )
         )
