@@ -179,16 +179,16 @@ class PortColumns:
             port for port in ports if row in self._rows_of.get((port.protocol, port.port), {}).get(port.address, ())
         )
 
-    def conflicts(self, wanted: Iterable[HostPort], height: int) -> Bools:
+    def conflicts(self, ports: Iterable[HostPort], height: int) -> Bools:
         """Per row: whether one of the ports is taken."""
         taken = np.zeros(height, dtype=np.bool_)
-        for port in wanted:
+        for port in ports:
             for rows in self._conflicting_rows(port):
                 taken[list(rows)] = True
         return taken
 
-    def conflicts_at(self, wanted: Iterable[HostPort], row: int) -> bool:
-        return any(row in rows for port in wanted for rows in self._conflicting_rows(port))
+    def conflicts_at(self, ports: Iterable[HostPort], row: int) -> bool:
+        return any(row in rows for port in ports for rows in self._conflicting_rows(port))
 
     def _conflicting_rows(self, port: HostPort) -> Iterator[set[int]]:
         for address, rows in self._rows_of.get((port.protocol, port.port), {}).items():

@@ -174,8 +174,8 @@ class SelectorColumns:
 
     def counter(self, selectors: tuple[PodSelector, ...], counts_terminating: bool) -> MatchCounter:
         """The counter for these conditions. Equal conditions share one counter."""
-        wanted = MatchCounter(selectors, counts_terminating)
-        return self.fresh(self._counters.setdefault(wanted.key, wanted))
+        new = MatchCounter(selectors, counts_terminating)
+        return self.fresh(self._counters.setdefault(new.key, new))
 
     def fresh(self, counter: MatchCounter) -> MatchCounter:
         """The counter with current counts; counted again if it was dropped."""

@@ -119,9 +119,9 @@ class StrictDecoder:
                 values[field.name] = self.value(field.type, None, child(path, field.encode_name))
         return kind(**values)
 
-    def value(self, wanted: object, data: object, path: str) -> object:
-        """Data as the type `wanted`; None gives the type's zero."""
-        bare, marks = _unannotated(wanted)
+    def value(self, target: object, data: object, path: str) -> object:
+        """Data as the type `target`; None gives the type's zero."""
+        bare, marks = _unannotated(target)
         origin, arguments = get_origin(bare), get_args(bare)
         if ValueMeaning.DURATION in marks:
             return self._duration(data, path)
@@ -146,8 +146,8 @@ class StrictDecoder:
         where = path or self._root or "the configuration"
         self.problems.append(ConfigProblem(self._whole(path), f"{before}{where}: {text}"))
 
-    def reject_type(self, path: str, wanted: str, found: object) -> None:
-        self.reject(path, f"expected {wanted}, found {_described(found)}")
+    def reject_type(self, path: str, expected: str, found: object) -> None:
+        self.reject(path, f"expected {expected}, found {_described(found)}")
 
     def _field(self, field: msgspec.structs.FieldInfo, data: object, path: str) -> object:
         value = self.value(field.type, data, path)
@@ -196,22 +196,22 @@ class StrictDecoder:
             self.reject(path, f'expected a duration such as "1m30s": {error}')
             return 0.0
 
-    def _scalar(self, wanted: type, data: object, path: str) -> object:
+    def _scalar(self, target: type, data: object, path: str) -> object:
         if data is None:
-            return wanted()
-        if wanted is str and isinstance(data, str):
+            return target()
+        if target is str and isinstance(data, str):
             return data
-        if wanted is bool and isinstance(data, bool):
+        if target is bool and isinstance(data, bool):
             return data
-        if wanted is float and isinstance(data, int | float) and not isinstance(data, bool):
+        if target is float and isinstance(data, int | float) and not isinstance(data, bool):
             return float(data)
-        if wanted is bytes and isinstance(data, str):
+        if target is bytes and isinstance(data, str):
             try:
                 return base64.b64decode(data, validate=True)
             except binascii.Error:
                 pass
-        self.reject_type(path, _NAMES[wanted], data)
-        return wanted()
+        self.reject_type(path, _NAMES[target], data)
+        return target()
 
     def _reject_unknown(self, path: str, key: str, fields: Mapping[str, object]) -> None:
         before = "".join(f"strict decoding error: {step}: " for step in self._steps)
@@ -236,11 +236,11 @@ def _fields(kind: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
     return {field.encode_name: field for field in msgspec.structs.fields(kind)}
 
 
-def _unannotated(wanted: object) -> tuple[object, tuple[object, ...]]:
-    if get_origin(wanted) is Annotated:
-        bare, *marks = get_args(wanted)
+def _unannotated(target: object) -> tuple[object, tuple[object, ...]]:
+    if get_origin(target) is Annotated:
+        bare, *marks = get_args(target)
         return bare, tuple(marks)
-    return wanted, ()
+    return target, ()
 
 
 def _described(found: object) -> str:
@@ -339,10 +339,10 @@ def _without_empty(value: object) -> object:
             return value
 
 
-def _is_duration(wanted: object) -> bool:
-    if get_origin(wanted) is not Annotated:
+def _is_duration(target: object) -> bool:
+    if get_origin(target) is not Annotated:
         return False
-    bare, *marks = get_args(wanted)
+    bare, *marks = get_args(target)
     return ValueMeaning.DURATION in marks or _is_duration(bare)
 
 
@@ -397,16 +397,16 @@ def _named(profile: object) -> bool:
 
 def _check_kind(data: Mapping[str, object]) -> None:
     version, kind = data.get("apiVersion"), data.get("kind")
-    wanted = f"expected apiVersion {quoted(API_VERSION)} and kind {quoted(KIND)}"
+    expected = f"expected apiVersion {quoted(API_VERSION)} and kind {quoted(KIND)}"
     if not kind:
-        raise ConfigurationError([ConfigProblem("kind", f"Object 'Kind' is missing: {wanted}")])
+        raise ConfigurationError([ConfigProblem("kind", f"Object 'Kind' is missing: {expected}")])
     if not version:
-        raise ConfigurationError([ConfigProblem("apiVersion", f"Object 'apiVersion' is missing: {wanted}")])
+        raise ConfigurationError([ConfigProblem("apiVersion", f"Object 'apiVersion' is missing: {expected}")])
     if version != API_VERSION or kind not in _KINDS:
-        text = f"no kind {quoted(str(kind))} is registered for version {quoted(str(version))}: {wanted}"
+        text = f"no kind {quoted(str(kind))} is registered for version {quoted(str(version))}: {expected}"
         raise ConfigurationError([ConfigProblem("apiVersion" if version != API_VERSION else "kind", text)])
     if kind != KIND:
-        text = f"couldn't decode as {KIND}, got {version}, Kind={kind}: {wanted}"
+        text = f"couldn't decode as {KIND}, got {version}, Kind={kind}: {expected}"
         raise ConfigurationError([ConfigProblem("kind", text)])
 
 
@@ -435,12 +435,12 @@ def _kind_mismatch(plugin: str, arguments: object) -> tuple[str, str] | None:
     """The field and the message, if the arguments state an `apiVersion` or `kind` of something else."""
     if not isinstance(arguments, Mapping):
         return None
-    wanted = f"{plugin}Args"
-    kind = arguments.get("kind") or wanted
+    expected_kind = f"{plugin}Args"
+    kind = arguments.get("kind") or expected_kind
     version = arguments.get("apiVersion") or API_VERSION
     if version != API_VERSION or kind not in _KINDS:
         text = f"no kind {quoted(str(kind))} is registered for version {quoted(str(version))}"
         return "apiVersion" if version != API_VERSION else "kind", f"decoding args for plugin {plugin}: {text}"
-    if kind != wanted:
-        return "kind", f"args for plugin {plugin} were not of type {wanted}.{API_GROUP}, got {kind}.{API_GROUP}"
+    if kind != expected_kind:
+        return "kind", f"args for plugin {plugin} were not of type {expected_kind}.{API_GROUP}, got {kind}.{API_GROUP}"
     return None

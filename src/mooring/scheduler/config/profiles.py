@@ -91,10 +91,10 @@ def with_defaults(profile: KubeSchedulerProfile) -> KubeSchedulerProfile:
 
 
 def merged_with_defaults(plugins: Plugins) -> Plugins:
-    wanted = plugins.multi_point
-    disabled = {plugin.name for plugin in wanted.disabled}
+    multi_point = plugins.multi_point
+    disabled = {plugin.name for plugin in multi_point.disabled}
     # If a plugin is enabled twice, the last entry replaces the default; `expand_profile` rejects the first.
-    replacement = {plugin.name: index for index, plugin in enumerate(wanted.enabled)}
+    replacement = {plugin.name: index for index, plugin in enumerate(multi_point.enabled)}
     enabled: list[PluginEntry] = []
     taken: set[int] = set()
     for default in DEFAULT_PLUGINS:
@@ -102,12 +102,12 @@ def merged_with_defaults(plugins: Plugins) -> Plugins:
             continue
         if default.name in replacement:
             taken.add(replacement[default.name])
-            enabled.append(wanted.enabled[replacement[default.name]])
+            enabled.append(multi_point.enabled[replacement[default.name]])
         else:
             enabled.append(default)
-    enabled += [plugin for index, plugin in enumerate(wanted.enabled) if index not in taken]
+    enabled += [plugin for index, plugin in enumerate(multi_point.enabled) if index not in taken]
     return msgspec.structs.replace(
-        plugins, multi_point=PluginSet(enabled=tuple(enabled), disabled=tuple(_unweighted(wanted.disabled)))
+        plugins, multi_point=PluginSet(enabled=tuple(enabled), disabled=tuple(_unweighted(multi_point.disabled)))
     )
 
 

@@ -306,13 +306,13 @@ def num_feasible_nodes_to_find(percentage: int, node_count: int) -> int:
     return max(node_count * percentage // 100, FEASIBLE_MIN)
 
 
-def sample(rows: Int64s, fits: Bools, failed: Bools | None, wanted: int) -> Sample:
+def sample(rows: Int64s, fits: Bools, failed: Bools | None, nodes_to_find: int) -> Sample:
     """Search rows in this order until enough of them fit. A `failed` row ends the search."""
     places = fits[rows].nonzero()[0]
-    processed = int(places[wanted]) if len(places) > wanted else len(rows)
+    processed = int(places[nodes_to_find]) if len(places) > nodes_to_find else len(rows)
     if failed is not None:
         failures = np.flatnonzero(failed[rows[:processed]])
         if len(failures):
             failure = int(failures[0])
             return Sample(rows[places[places < failure]], rows[failure + 1 :], failure)
-    return Sample(rows[places[:wanted]], rows[processed:], processed)
+    return Sample(rows[places[:nodes_to_find]], rows[processed:], processed)

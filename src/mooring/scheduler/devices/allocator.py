@@ -94,11 +94,11 @@ class Allocation(NamedTuple):
     claims: tuple[tuple[DeviceResult, ...], ...]
     alternatives: tuple[tuple[int, ...], ...]
 
-    def score(self, wanted: AllocationRequest) -> int:
+    def score(self, request: AllocationRequest) -> int:
         """Higher for alternatives that come earlier."""
         return sum(
             ALTERNATIVES_MAX - number
-            for claim, numbers in zip(wanted.claims, self.alternatives, strict=True)
+            for claim, numbers in zip(request.claims, self.alternatives, strict=True)
             for is_prioritised, number in zip(claim.is_prioritised, numbers, strict=True)
             if is_prioritised
         )
@@ -128,11 +128,11 @@ class Allocator:
     """One allocation on one row."""
 
     def __init__(
-        self, pools: Sequence[PoolView], allocated: AllocatedState, wanted: AllocationRequest, deadline: Deadline
+        self, pools: Sequence[PoolView], allocated: AllocatedState, request: AllocationRequest, deadline: Deadline
     ) -> None:
         self._pools = pools
         self._allocated = allocated
-        self._wanted = wanted
+        self._request = request
         self._deadline = deadline
         self._steps = 0
         self._candidates = [
@@ -148,14 +148,14 @@ class Allocator:
         self._shares: dict[DeviceId, dict[str, int]] = {}
         self._share_counts: dict[DeviceId, int] = {}
         self._counters_left: dict[PoolView, dict[tuple[str, str], int]] = {}
-        self._taken: list[list[DeviceResult]] = [[] for _ in wanted.claims]
+        self._taken: list[list[DeviceResult]] = [[] for _ in request.claims]
         self._undo: list[tuple[_Candidate, bool]] = []
         """The allocated candidates in order, and whether their counters are counted."""
-        self._alternatives = [[0] * len(claim.requests) for claim in wanted.claims]
+        self._alternatives = [[0] * len(claim.requests) for claim in request.claims]
 
     def run(self) -> Allocation | None:
         """The first solution. Raises `DeviceAllocationError` and `AllocationTimeout`."""
-        for index, claim in enumerate(self._wanted.claims):
+        for index, claim in enumerate(self._request.claims):
             self._check_claim(index, claim)
         end = self._walk()
         if end is not _End.FOUND:
@@ -215,20 +215,20 @@ class Allocator:
         return end
 
     def _from_claim(self, claim: int) -> _Branch:
-        if claim == len(self._wanted.claims):
+        if claim == len(self._request.claims):
             return _End.FOUND
         return (yield self._from_request(claim, 0))
 
     def _from_request(self, claim: int, place: int) -> _Branch:
-        wanted = self._wanted.claims[claim]
-        if place == len(wanted.requests):
+        requested = self._request.claims[claim]
+        if place == len(requested.requests):
             end = yield self._from_claim(claim + 1)
             # With other devices for an earlier claim, alternatives that need fewer may fit.
             return _End.NOTHING if end is _End.TOO_MANY else end
-        if not wanted.is_prioritised[place]:
-            return (yield self._from_device(claim, place, wanted.requests[place][0], 0, 0))
+        if not requested.is_prioritised[place]:
+            return (yield self._from_device(claim, place, requested.requests[place][0], 0, 0))
         all_too_many = True
-        for number, alternative in enumerate(wanted.requests[place]):
+        for number, alternative in enumerate(requested.requests[place]):
             end = yield self._from_device(claim, place, alternative, 0, 0)
             if end is _End.FOUND:
                 self._alternatives[claim][place] = number
@@ -241,12 +241,12 @@ class Allocator:
         self._steps += 1
         if self._steps % STEPS_PER_CHECK == 0:
             self._deadline.check(self._steps)
-        wanted = len(self._all[request]) if request.is_all else request.count
-        if request.is_all and not wanted:
+        needed = len(self._all[request]) if request.is_all else request.count
+        if request.is_all and not needed:
             return _End.NOTHING
-        if count >= wanted:
+        if count >= needed:
             return (yield self._from_request(claim, place + 1))
-        if len(self._taken[claim]) + wanted - count > DEVICES_PER_CLAIM_MAX:
+        if len(self._taken[claim]) + needed - count > DEVICES_PER_CLAIM_MAX:
             return _End.TOO_MANY
         if request.is_all:
             if not self._take(request, self._all[request][count], is_required=True):
@@ -255,7 +255,7 @@ class Allocator:
             if end is not _End.FOUND:
                 self._release(claim)
             return end
-        if self._are_too_few(request, start, wanted - count):
+        if self._are_too_few(request, start, needed - count):
             return _End.NOTHING
         for index in range(start, len(self._candidates)):
             candidate = self._candidates[index]
@@ -401,11 +401,11 @@ class Allocator:
         left = self._counters_left.get(candidate.pool)
         if left is None:
             left = self._counters_left[candidate.pool] = counters_left(candidate.pool, self._allocated)
-        wanted: dict[tuple[str, str], int] = {}
+        consumed: dict[tuple[str, str], int] = {}
         for counter_set, name, amount_nano in candidate.device.kind.counters:
-            wanted[counter_set, name] = wanted.get((counter_set, name), 0) + amount_nano
+            consumed[counter_set, name] = consumed.get((counter_set, name), 0) + amount_nano
         # Counters that the device does not consume are checked too: an overdrawn counter blocks the whole pool.
-        return all(amount_nano >= wanted.get(counter, 0) for counter, amount_nano in left.items())
+        return all(amount_nano >= consumed.get(counter, 0) for counter, amount_nano in left.items())
 
     def _count(self, candidate: _Candidate, sign: int) -> None:
         left = self._counters_left[candidate.pool]

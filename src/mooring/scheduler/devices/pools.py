@@ -89,20 +89,20 @@ def _portion(capacity: Capacity, requested: RawQuantity | None) -> Quantity:
     policy = capacity.policy
     if requested is None:
         return policy.default if policy is not None and policy.default is not None else capacity.whole
-    wanted = parse_quantity(requested)
+    amount = parse_quantity(requested)
     if policy is None:
-        return wanted
+        return amount
     if policy.has_range and policy.least is not None:
-        return _rounded_to_range(wanted, policy.least, policy.step)
-    return next((valid for valid in policy.valid_values if wanted <= valid), wanted)
+        return _rounded_to_range(amount, policy.least, policy.step)
+    return next((valid for valid in policy.valid_values if amount <= valid), amount)
 
 
-def _rounded_to_range(wanted: Quantity, least: Quantity, step: Quantity | None) -> Quantity:
-    if wanted < least:
+def _rounded_to_range(amount: Quantity, least: Quantity, step: Quantity | None) -> Quantity:
+    if amount < least:
         return least
     if step is None or not step.value():
-        return wanted
-    steps = -((least.value() - wanted.value()) // step.value())
+        return amount
+    steps = -((least.value() - amount.value()) // step.value())
     return Quantity((least.value() + step.value() * steps) * NANO, Format.BINARY_SI)
 
 
@@ -293,13 +293,13 @@ def view_of(
         return None
     generation = max(each.generation for each in seen)
     seen = [each for each in seen if each.generation == generation]
-    wanted = seen[0].view.spec.pool.resource_slice_count
+    slice_count = seen[0].view.spec.pool.resource_slice_count
     whole = seen
-    if len(seen) != wanted:
+    if len(seen) != slice_count:
         if any(each.generation > generation for each in slices):
             return None  # replaced by slices that do not match these nodes
         whole = [each for each in slices if each.generation == generation]
-        if len(whole) != wanted:
+        if len(whole) != slice_count:
             return PoolView(pool_id, is_incomplete=True)
     return _built(pool_id, seen, whole, matching)
 

@@ -192,37 +192,37 @@ class _Search:
         self, pods: Sequence[PodInfo], each: NodeType, count_max: int, missing: Sequence[PodInfo]
     ) -> Slices[int | None]:
         """The smallest number of nodes of one type with which none of the pods is missing; None if too many."""
-        wanted = {pod.uid for pod in missing}
+        missing_uids = {pod.uid for pod in missing}
         count, too_few = min(1, count_max), 0
-        while not (yield from self._suffices(pods, {each.name: count}, wanted)):
+        while not (yield from self._suffices(pods, {each.name: count}, missing_uids)):
             if count >= count_max:
                 return None
             too_few, count = count, min(2 * count, count_max)
         while count - too_few > 1:
             middle = (count + too_few) // 2
-            if (yield from self._suffices(pods, {each.name: middle}, wanted)):
+            if (yield from self._suffices(pods, {each.name: middle}, missing_uids)):
                 count = middle
             else:
                 too_few = middle
         return count
 
-    def _suffices(self, pods: Sequence[PodInfo], counts: Counts, wanted: set[str]) -> Slices[bool]:
+    def _suffices(self, pods: Sequence[PodInfo], counts: Counts, missing_uids: set[str]) -> Slices[bool]:
         mark = self._mark()
         yield from self.add(counts)
         unplaced = yield from place_all(self._what_if, pods)
         yield from self._undo_to(mark)
-        return not any(pod.uid in wanted for pod in unplaced)
+        return not any(pod.uid in missing_uids for pod in unplaced)
 
     def _greedy_mix(self, pods: Sequence[PodInfo], missing: Sequence[PodInfo]) -> Slices[Counts | None]:
         """Add the node with the lowest price for what it takes, until no pod is missing; then drop needless ones.
 
         The fewer pods are left, the less a node takes: a type is tried again only if its last ratio is the lowest.
         Pods that need others, such as those that are spread, may fit later: then all types are tried again."""
-        wanted = {pod.uid for pod in missing}
+        missing_uids = {pod.uid for pod in missing}
         counts: Counter[str] = Counter()
         mark = self._mark()
         left = yield from place_all(self._what_if, pods)
-        left = [pod for pod in left if pod.uid in wanted]
+        left = [pod for pod in left if pod.uid in missing_uids]
         untried = [(0.0, name) for name in sorted(self._types)]
         ratios = untried.copy()
         needs_others = any(_needs_others(pod.signature) for pod in left)
@@ -247,9 +247,9 @@ class _Search:
                 yield from self._undo_to(inner)
         yield from self._undo_to(mark)
         for name in sorted(counts, key=lambda name: -self._types[name].price):
-            while counts[name] and (yield from self._suffices(pods, counts - Counter({name: 1}), wanted)):
+            while counts[name] and (yield from self._suffices(pods, counts - Counter({name: 1}), missing_uids)):
                 counts[name] -= 1
-        is_enough = yield from self._suffices(pods, counts, wanted)
+        is_enough = yield from self._suffices(pods, counts, missing_uids)
         return +counts if is_enough else None
 
     def _mark(self) -> _Mark:

@@ -293,7 +293,7 @@ def decode_request(body: bytes, columns: Columns, pending: Callable[[], Sequence
     except msgspec.MsgspecError as error:
         raise PlanError(f"not a plan request: {error}") from None
     if any(number < 1 for number in requested.ratio) or requested.moves_max < 1:
-        raise PlanError("ratio and movesMax: wanted numbers from 1 on")
+        raise PlanError("ratio and movesMax: expected numbers from 1 on")
     pods_requested = max(len(requested.pods), sum(requested.copies)) + len(requested.pod_names)
     if pods_requested > PODS_MAX:
         raise PlanError(f"found {pods_requested} pods; a plan takes at most {PODS_MAX}")
@@ -343,7 +343,7 @@ def _pod(raw: msgspec.Raw, path: str) -> Pod:
     except ObjectError as error:
         raise PlanError(f"{path}: {error}") from None
     if not pod.metadata.name or not pod.metadata.namespace:
-        raise PlanError(f"{path}: wanted a pod with metadata.name and metadata.namespace")
+        raise PlanError(f"{path}: expected a pod with metadata.name and metadata.namespace")
     # A pod that exists may be given as an example: the plan is about another one like it.
     metadata = replace(pod.metadata, uid=f"planned {pod.key}")
     return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus())
@@ -351,7 +351,7 @@ def _pod(raw: msgspec.Raw, path: str) -> Pod:
 
 def _copied(pods: Sequence[Pod], copies: Sequence[int]) -> Slices[list[Pod]]:
     if len(copies) != len(pods) or any(number < 1 for number in copies):
-        raise PlanError(f"copies: found {len(copies)} numbers for {len(pods)} pods; wanted one from 1 on for each")
+        raise PlanError(f"copies: found {len(copies)} numbers for {len(pods)} pods; expected one from 1 on for each")
     numbered = ((pod, number) for pod, count in zip(pods, copies, strict=True) for number in range(count))
     return (yield from map_in_slices(_copy, numbered))
 
@@ -364,7 +364,7 @@ def _copy(numbered: tuple[Pod, int]) -> Pod:
 
 def _pending_pod(name: str, waiting: Mapping[str, PodInfo]) -> Pod:
     if name not in waiting:
-        raise PlanError(f'podNames: found no pending pod "{name}"; wanted NAMESPACE/NAME')
+        raise PlanError(f'podNames: found no pending pod "{name}"; expected NAMESPACE/NAME')
     view = waiting[name].view
     assert view is not None, f"{name} is pending and has no view"
     return view
@@ -382,7 +382,7 @@ def _node(raw: msgspec.Raw, path: str) -> Node:
 
 def _node_type(body: _NodeTypeBody, path: str, columns: Columns) -> NodeType:
     if not 0 <= body.price <= PRICE_MAX or (body.count is not None and body.count < 1):
-        raise PlanError(f"{path}: wanted a price from 0 to {PRICE_MAX:.0g} and a count from 1 on")
+        raise PlanError(f"{path}: expected a price from 0 to {PRICE_MAX:.0g} and a count from 1 on")
     others: tuple[ApiObject, ...] = ()
     if bytes(body.node) != b"null":
         node: Node | None = _node(body.node, f"{path}.node")
@@ -391,5 +391,5 @@ def _node_type(body: _NodeTypeBody, path: str, columns: Columns) -> NodeType:
         node = columns.nodes[row] if row is not None else None
         others = cluster_objects_of_nodes(columns, [body.like])[body.like]
     if node is None:
-        raise PlanError(f'{path}: found no node "{body.like}"; wanted the name of a node in `like`, or a `node`')
+        raise PlanError(f'{path}: found no node "{body.like}"; expected the name of a node in `like`, or a `node`')
     return NodeType(body.name or body.like or node.metadata.name, node, body.price, body.count, others)

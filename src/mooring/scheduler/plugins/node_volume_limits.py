@@ -127,23 +127,23 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
                 continue
             attached = self._attached.attachments.count(driver)
             free = limits[rows] if attached is None else limits[rows] - attached[rows]
-            wanted = self._wanted(volumes, rows)
-            over: Bools = free < wanted
-            if not isinstance(wanted, int):
-                over &= wanted > 0
+            new_counts = self._new_counts(volumes, rows)
+            over: Bools = free < new_counts
+            if not isinstance(new_counts, int):
+                over &= new_counts > 0
             exceeds = over if exceeds is None else exceeds | over
         return exceeds
 
-    def _wanted(self, volumes: Collection[AttachableVolume], rows: Rows) -> Int64s | int:
+    def _new_counts(self, volumes: Collection[AttachableVolume], rows: Rows) -> Int64s | int:
         """Per row: how many of the volumes are new there; one number if all rows have the same."""
-        wanted: Int64s | None = None
+        counts: Int64s | None = None
         for volume in volumes:
             users = self._attached.attachments.rows_using(volume)
             if users:
-                if wanted is None:
-                    wanted = np.full(self._columns.height, len(volumes), dtype=np.int64)
-                wanted[list(users)] -= 1
-        return len(volumes) if wanted is None else wanted[rows]
+                if counts is None:
+                    counts = np.full(self._columns.height, len(volumes), dtype=np.int64)
+                counts[list(users)] -= 1
+        return len(volumes) if counts is None else counts[rows]
 
     def _add_errors_of_placed_pods(self, state: NewVolumes, rows: Rows, bits: Int64s) -> None:
         errors = self._attached.claimed.errors

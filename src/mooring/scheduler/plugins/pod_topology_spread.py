@@ -419,10 +419,10 @@ def _two_smallest(counts: Int64s) -> tuple[int, int, bool]:
     return smallest, second, smallest != second
 
 
-def _only(rows: Rows, wanted: Bools) -> Int64s:
+def _only(rows: Rows, selected: Bools) -> Int64s:
     if isinstance(rows, slice):
-        return np.flatnonzero(wanted[rows])
-    return rows[wanted[rows]]
+        return np.flatnonzero(selected[rows])
+    return rows[selected[rows]]
 
 
 def _obstacle(hard: HardConstraint, row: int) -> Obstacle | None:

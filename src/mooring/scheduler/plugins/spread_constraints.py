@@ -72,13 +72,13 @@ def default_constraints(
     columns: Columns, signature: PodSignature, defaults: Sequence[TopologySpreadConstraint], action: str
 ) -> tuple[Constraint, ...]:
     """The profile's constraints with this action, for a pod that belongs to a service or a controller."""
-    wanted = [constraint for constraint in defaults if constraint.when_unsatisfiable == action]
-    if not wanted:
+    constraints = [constraint for constraint in defaults if constraint.when_unsatisfiable == action]
+    if not constraints:
         return ()
     selector = default_selector(columns.objects, signature)
     if selector.matches_everything:
         return ()
-    return tuple(_compiled(columns, signature, constraint, selector) for constraint in wanted)
+    return tuple(_compiled(columns, signature, constraint, selector) for constraint in constraints)
 
 
 def default_selector(objects: ObjectStores, signature: PodSignature) -> LabelMatcher:

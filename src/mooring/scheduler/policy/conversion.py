@@ -111,9 +111,9 @@ def _decoded(data: Mapping[str, object]) -> Policy:
     version = data.get("apiVersion")
     if version not in _VERSIONS:
         found = f"no kind {quoted(KIND)} is registered for version {quoted(str(version))}"
-        wanted = f"expected apiVersion {quoted(VERSION)} and kind {quoted(KIND)}"
+        expected = f"expected apiVersion {quoted(VERSION)} and kind {quoted(KIND)}"
         text = found if version else "Object 'apiVersion' is missing"
-        raise ConfigurationError([ConfigProblem("apiVersion", f"{text}: {wanted}")])
+        raise ConfigurationError([ConfigProblem("apiVersion", f"{text}: {expected}")])
     decoder = policy_decoder()
     policy = decoder.struct(Policy, without_type_fields(data))
     if decoder.problems:

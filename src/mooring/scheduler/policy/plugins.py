@@ -38,14 +38,14 @@ class NodeLabel(Filter[LabelRules], Score[LabelRules]):
     score_scope = Scope.NODE
 
     def __init__(self, columns: Columns, arguments: Mapping[str, object]) -> None:
-        labels, wanted = columns.labels, node_label_arguments(arguments)
+        labels, label_arguments = columns.labels, node_label_arguments(arguments)
         self._required: LabelRules = (
-            *((labels.column(key), True) for key in wanted.present_labels),
-            *((labels.column(key), False) for key in wanted.absent_labels),
+            *((labels.column(key), True) for key in label_arguments.present_labels),
+            *((labels.column(key), False) for key in label_arguments.absent_labels),
         )
         self._preferences: LabelRules = (
-            *((labels.column(key), True) for key in wanted.present_labels_preference),
-            *((labels.column(key), False) for key in wanted.absent_labels_preference),
+            *((labels.column(key), True) for key in label_arguments.present_labels_preference),
+            *((labels.column(key), False) for key in label_arguments.absent_labels_preference),
         )
 
     def pre_filter(self, pod: PodInfo) -> Proceed[LabelRules] | Skip:

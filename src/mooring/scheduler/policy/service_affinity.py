@@ -77,9 +77,9 @@ class ServiceAffinity(PreFilter[ServiceAffinityState], Adjustable[ServiceAffinit
 
     def __init__(self, columns: Columns, arguments: Mapping[str, object]) -> None:
         self._columns = columns
-        wanted = service_affinity_arguments(arguments)
-        self._shared = tuple(columns.labels.column(key) for key in dict.fromkeys(wanted.affinity_labels))
-        self._spread_over = tuple(columns.labels.column(key) for key in wanted.anti_affinity_labels_preference)
+        label_arguments = service_affinity_arguments(arguments)
+        self._shared = tuple(columns.labels.column(key) for key in dict.fromkeys(label_arguments.affinity_labels))
+        self._spread_over = tuple(columns.labels.column(key) for key in label_arguments.anti_affinity_labels_preference)
         self._services = columns.objects.of(Service)
         self._service_pods = PerSignature(self._find_service_pods, lambda: self._services.version)
         self._order = NodeOrder(columns)
@@ -206,9 +206,9 @@ def _has_values_of(state: ServiceAffinityState, example: int, rows: Rows) -> Boo
     if example == NO_ROW:
         return matches
     for column in state.inherited:
-        wanted = column.codes[example]
-        if wanted != ABSENT:
-            matches &= column.codes[rows] == wanted
+        code = column.codes[example]
+        if code != ABSENT:
+            matches &= column.codes[rows] == code
     return matches
 
 

@@ -518,7 +518,7 @@ def _lacking_share(to_allocate: ClaimsToAllocate, pools: Sequence[PoolView], all
         for alternatives in claim.requests:
             counts = [(request, _count_devices(request, pools, allocated)) for request in alternatives]
             needed = [(_needed(request, count), count[FREE] + count[IN_USE]) for request, count in counts]
-            shares.append(min((max(wanted - there, 0) / wanted for wanted, there in needed if wanted), default=0.0))
+            shares.append(min((max(number - there, 0) / number for number, there in needed if number), default=0.0))
     return max(shares)
 
 

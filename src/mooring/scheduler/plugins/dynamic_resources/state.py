@@ -371,8 +371,8 @@ class DynamicResourcesState:
         mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
         has_extended = bool(self.backed) and self.leftover is None
         if has_extended:
-            wanted = [name for place, name in enumerate(self._resources) if demand >> place & 1]
-            spec, mappings = claim_for(self.view, wanted, self._manager.class_resolver)
+            resources = [name for place, name in enumerate(self._resources) if demand >> place & 1]
+            spec, mappings = claim_for(self.view, resources, self._manager.class_resolver)
             specs.append(spec)
             keys.append(f"{self.pod.namespace}/{CLAIM_NAME}")
             uids.append(f"{self.pod.uid} {CLAIM_NAME}")
