@@ -91,9 +91,9 @@ class MatchCounter:
     def __init__(self, selectors: tuple[PodSelector, ...], counts_terminating: bool) -> None:
         self.selectors = selectors
         self.counts_terminating = counts_terminating
-        self.key = (tuple(each.key for each in selectors), counts_terminating)
+        self.key = (tuple(selector.key for selector in selectors), counts_terminating)
         self.required_pair: Pair | None = next(
-            (pair for each in selectors for pair in each.selector.equality_pairs), None
+            (pair for selector in selectors for pair in selector.selector.equality_pairs), None
         )
         self.rows: Int64s = np.zeros(0, dtype=np.int64)
         self._domains: dict[LabelColumn, Int64s] = {}
@@ -101,7 +101,7 @@ class MatchCounter:
         self.used_at = 0
 
     def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        return all(each.matches(namespace, labels) for each in self.selectors)
+        return all(selector.matches(namespace, labels) for selector in self.selectors)
 
     def domains(self, column: LabelColumn, height: int) -> Int64s:
         """Matching pods for each code of a label column (place 0: rows without the label)."""

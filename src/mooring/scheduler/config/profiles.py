@@ -182,7 +182,9 @@ def expand_profiles(configuration: SchedulerConfiguration, implements: Implement
             plans[profile.scheduler_name] = plan
         except ConfigurationError as error:
             before = f"creating profile for scheduler name {profile.scheduler_name}: "
-            problems += [ConfigProblem(f"profiles[{index}].{each.path}", before + each.text) for each in error.problems]
+            problems += [
+                ConfigProblem(f"profiles[{index}].{problem.path}", before + problem.text) for problem in error.problems
+            ]
     problems += _queue_disagreements(configuration.profiles, plans)
     if problems:
         raise ConfigurationError(problems)
@@ -200,10 +202,10 @@ def _ignoring_managed_resources(configuration: SchedulerConfiguration) -> tuple[
 
 def _ignoring(profile: KubeSchedulerProfile, resources: tuple[str, ...]) -> KubeSchedulerProfile:
     changed = tuple(
-        msgspec.structs.replace(each, args=msgspec.structs.replace(each.args, ignored_resources=resources))
-        if isinstance(each.args, NodeResourcesFitArgs)
-        else each
-        for each in profile.plugin_config
+        msgspec.structs.replace(config, args=msgspec.structs.replace(config.args, ignored_resources=resources))
+        if isinstance(config.args, NodeResourcesFitArgs)
+        else config
+        for config in profile.plugin_config
     )
     return msgspec.structs.replace(profile, plugin_config=changed)
 

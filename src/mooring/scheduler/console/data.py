@@ -85,7 +85,7 @@ class OverviewHistory:
         """The numbers of now. They become a sample, if it is time for one; its rate is that since the last sample.
 
         `waits` are histograms of the same buckets, by number of attempts."""
-        counts = [sum(column) for column in zip(*(each.counts for each in waits))] if waits else []
+        counts = [sum(column) for column in zip(*(wait.counts for wait in waits))] if waits else []
         while self._counts and now_s - self._counts[0][0] > WINDOW_S:
             self._counts.popleft()
         first = self._counts[0] if self._counts else (now_s, bound, counts)
@@ -213,14 +213,14 @@ class ConsoleData:
         decisions = scheduler.reports.decisions.recent(pod=key, limit=DECISIONS_SHOWN_MAX)
         namespace, _, name = key.partition("/")
         queued = [
-            each for each in scheduler.queue.entries() if each.pod.name == name and each.pod.namespace == namespace
+            entry for entry in scheduler.queue.entries() if entry.pod.name == name and entry.pod.namespace == namespace
         ]
         return {
             "pod": key,
             "now": format_rfc3339_micro(self._clock.wall_s()),
             "nodes": scheduler.engine.columns.node_count,
             "states": pod_page(key, *parts, self._clock)["pods"],
-            "queued": [wall_time(waits_since_s(each), self._clock) for each in queued],
+            "queued": [wall_time(waits_since_s(entry), self._clock) for entry in queued],
             "decisions": [record.document() for record in decisions],
         }
 
@@ -260,12 +260,12 @@ class ConsoleData:
             "sample": self._history.latest,
             "rejections": [
                 {
-                    "time": format_rfc3339_micro(each.wall_s),
-                    "pod": each.pod,
-                    "attempt": each.attempt,
-                    "message": each.message or each.error,
+                    "time": format_rfc3339_micro(record.wall_s),
+                    "pod": record.pod,
+                    "attempt": record.attempt,
+                    "message": record.message or record.error,
                 }
-                for each in rejected[:REJECTIONS_SHOWN_MAX]
+                for record in rejected[:REJECTIONS_SHOWN_MAX]
             ],
         }
 

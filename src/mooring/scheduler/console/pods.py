@@ -90,13 +90,13 @@ def workloads(scheduler: Scheduler) -> Document:
     """All workloads; those with the most pending pods first, then by name."""
     columns = scheduler.engine.columns
     # A ReplicaSet of an earlier revision has no pods and wants none.
-    shown = [each for each in _states(scheduler).values() if each.states or each.desired]
+    shown = [workload for workload in _states(scheduler).values() if workload.states or workload.desired]
     shown.sort(key=lambda each: (-each.states[PENDING], each.namespace, each.kind, each.name))
     return {
         "total": len(shown),
         "pods": len(columns.pods),
         "podsRead": min(len(columns.pods), PODS_READ_MAX),
-        "workloads": [each.document() for each in shown[:WORKLOADS_MAX]],
+        "workloads": [workload.document() for workload in shown[:WORKLOADS_MAX]],
     }
 
 
@@ -173,7 +173,7 @@ async def pod_life(client: Client, key: str) -> Document:
         pod = decode_as(Pod, await client.get(POD, namespace, name))
     except (ClientError, ObjectError):
         return {}
-    conditions = {each.type: each for each in pod.status.conditions}
+    conditions = {condition.type: condition for condition in pod.status.conditions}
     life: Document = {"created": pod.metadata.creation_timestamp, "phase": pod.status.phase}
     for moment, condition in (("scheduled", conditions.get("PodScheduled")), ("ready", conditions.get("Ready"))):
         if condition is not None and _is_true(condition):

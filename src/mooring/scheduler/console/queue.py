@@ -81,7 +81,7 @@ class QueueWindows:
             "offset": offset,
             "limit": WINDOW_MAX,
             "now": format_rfc3339_micro(self._clock.wall_s()),
-            "pods": [self._row(each, records) for each in shown],
+            "pods": [self._row(waiter, records) for waiter in shown],
         }
 
     def counts(self) -> dict[str, int]:
@@ -89,9 +89,9 @@ class QueueWindows:
         scheduler = self._scheduler
         counts = queue_counts(scheduler.queue, scheduler.bindings.running)
         waiting, in_flight = 0, 0
-        for each in scheduler.waiting_pods:
+        for waiting_pod in scheduler.waiting_pods:
             waiting += 1
-            in_flight += scheduler.queue.get(each.pod.uid) is not None
+            in_flight += scheduler.queue.get(waiting_pod.pod.uid) is not None
         counts["inFlight"] -= in_flight
         counts["binding"] -= waiting - in_flight
         return counts | {"waitingForPermit": waiting}
@@ -114,8 +114,8 @@ class QueueWindows:
         found: list[Waiter] = list(queue.entries())
         found += [each for uid, each in self._scheduler.bindings.running.items() if queue.get(uid) is None]
         if text:
-            found = [each for each in found if text in each.pod.key]
-        return [each for each in found if self._state(each) == state] if state else found
+            found = [waiter for waiter in found if text in waiter.pod.key]
+        return [waiter for waiter in found if self._state(waiter) == state] if state else found
 
     def _state(self, each: Waiter) -> str:
         if self._scheduler.waiting_pods.get(each.pod.uid) is not None:

@@ -164,7 +164,7 @@ class PodAttempt:
 
     def was_pre_filtered(self, plugin: str) -> bool:
         """Whether the plugin's PreFilter ran before another one ended the attempt."""
-        names = [each.name for each in self.profile.pre_filters]
+        names = [pre_filter.name for pre_filter in self.profile.pre_filters]
         status = self.pre_filter_status
         if status is not None and status.plugin and status.code is not Code.UNSCHEDULABLE:
             names = names[: names.index(status.plugin)]

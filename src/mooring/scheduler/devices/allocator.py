@@ -174,7 +174,7 @@ class Allocator:
             raise DeviceAllocationError(text, index)
         if claim.error is not None:
             raise DeviceAllocationError(claim.error, index)
-        self._constraints.append([constraint_of(each) for each in claim.constraints])
+        self._constraints.append([constraint_of(constraint) for constraint in claim.constraints])
 
     def _check_request(self, request: RequestAlternative) -> int:
         if request.error is not None:
@@ -432,7 +432,7 @@ def allocation_of(
     chosen = [requests[number] for requests, number in zip(claim.requests, alternatives, strict=True)]
     return AllocationResult(
         devices=DeviceAllocationResult(
-            results=tuple(_result(each, new_share_id) for each in taken),
+            results=tuple(_result(result, new_share_id) for result in taken),
             config=(*_class_configuration(chosen), *_claim_configuration(spec.devices, chosen)),
         ),
         node_selector=_node_selector(taken, node_name),
@@ -476,7 +476,11 @@ def _claim_configuration(
 ) -> list[DeviceAllocationConfiguration]:
     found: list[DeviceAllocationConfiguration] = []
     for config in claim.config:
-        meant = [each for each in chosen if each.base_name in config.requests or each.full_name in config.requests]
+        meant = [
+            request
+            for request in chosen
+            if request.base_name in config.requests or request.full_name in config.requests
+        ]
         own = DeviceAllocationConfiguration(source=FROM_CLAIM, requests=config.requests, opaque=config.opaque)
         found += [own] * (len(meant) if config.requests else 1)
     return found
@@ -485,9 +489,9 @@ def _claim_configuration(
 def _node_selector(taken: Iterable[DeviceResult], node_name: str) -> NodeSelector | None:
     fields: list[NodeSelectorRequirement] = []
     expressions: list[NodeSelectorRequirement] = []
-    for each in taken:
-        place = each.device.view if each.device.slice.selects_per_device else each.device.slice.view.spec
-        if place.node_name is not None or each.device.kind.binds_to_node:
+    for result in taken:
+        place = result.device.view if result.device.slice.selects_per_device else result.device.slice.view.spec
+        if place.node_name is not None or result.device.kind.binds_to_node:
             return only_on(node_name)
         terms = place.node_selector.node_selector_terms if place.node_selector is not None else ()
         if len(terms) > 1:
@@ -508,10 +512,12 @@ def only_on(node_name: str) -> NodeSelector:
 
 
 def _add_new(known: list[NodeSelectorRequirement], more: Iterable[NodeSelectorRequirement]) -> None:
-    for each in more:
+    for requirement in more:
         is_known = any(
-            each.key == other.key and each.operator == other.operator and set(each.values) == set(other.values)
+            requirement.key == other.key
+            and requirement.operator == other.operator
+            and set(requirement.values) == set(other.values)
             for other in known
         )
         if not is_known:
-            known.append(each)
+            known.append(requirement)

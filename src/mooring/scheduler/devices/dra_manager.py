@@ -138,7 +138,7 @@ class Inventory:
             for name in self._pools_on.pop(pool_id, ()):
                 names.add(name)
                 del self._seen_by_node[name][pool_id]
-            if all(each.view.spec.node_name for each in slices.values()):
+            if all(pooled.view.spec.node_name for pooled in slices.values()):
                 self._see_on_nodes(pool_id, [slices[name] for name in sorted(slices)])
                 names.update(self._pools_on.get(pool_id, ()))
                 everywhere |= was_on_others or pool_id in self._problems
@@ -149,10 +149,10 @@ class Inventory:
         return names, everywhere
 
     def _see_on_nodes(self, pool_id: PoolId, slices: list[PooledSlice]) -> None:
-        counting: dict[str, tuple[bool, ...] | None] = {each.name: None for each in slices if each.has_counters}
+        counting: dict[str, tuple[bool, ...] | None] = {pooled.name: None for pooled in slices if pooled.has_counters}
         by_node: dict[str, dict[str, tuple[bool, ...] | None]] = {}
-        for each in slices:
-            by_node.setdefault(each.view.spec.node_name or "", dict(counting))[each.name] = None
+        for pooled in slices:
+            by_node.setdefault(pooled.view.spec.node_name or "", dict(counting))[pooled.name] = None
         seen = {name: view_of(pool_id, slices, matching) for name, matching in by_node.items()}
         for name, view in seen.items():
             if view is not None:
@@ -186,27 +186,27 @@ class _SharedPool:
         """Evaluates which rows each slice matches."""
         self._matches = []
         self._device_matches = {}
-        for each in self._slices:
-            spec = each.view.spec
-            if each.has_counters:
+        for pooled in self._slices:
+            spec = pooled.view.spec
+            if pooled.has_counters:
                 rows = np.ones(columns.height, dtype=np.bool_)
             elif spec.node_name or spec.all_nodes or spec.node_selector is not None:
                 rows = matching_rows(
                     columns, spec.node_name, spec.all_nodes, spec.node_selector,
-                    f"failed to perform node selection for slice {each.name}",
+                    f"failed to perform node selection for slice {pooled.name}",
                 )  # fmt: skip
-            elif each.selects_per_device:
-                matches = self._device_matches[each.name] = [
+            elif pooled.selects_per_device:
+                matches = self._device_matches[pooled.name] = [
                     matching_rows(
                         columns, device.view.node_name, device.view.all_nodes, device.view.node_selector,
-                        f"failed to perform node selection for device {device.view.name} in slice {each.name}",
+                        f"failed to perform node selection for device {device.view.name} in slice {pooled.name}",
                     )
-                    for device in each.devices
+                    for device in pooled.devices
                 ]  # fmt: skip
                 rows = np.logical_or.reduce(matches) if matches else np.zeros(columns.height, dtype=np.bool_)
             else:
                 continue  # an unknown kind of node selection
-            self._matches.append((each.name, rows))
+            self._matches.append((pooled.name, rows))
 
     def view_at(self, row: int) -> PoolView | None:
         matching: MatchingSlices = tuple(
@@ -256,11 +256,13 @@ def _printed_term(term: NodeSelectorTerm) -> str:
 
 
 def _printed_requirements(requirements: Iterable[NodeSelectorRequirement]) -> str:
-    listed = "".join(
-        f"NodeSelectorRequirement{{Key:{each.key},Operator:{each.operator},Values:[{' '.join(each.values)}],}},"
-        for each in requirements
-    )
+    listed = "".join(map(_printed_requirement, requirements))
     return f"[]NodeSelectorRequirement{{{listed}}}"
+
+
+def _printed_requirement(requirement: NodeSelectorRequirement) -> str:
+    values = " ".join(requirement.values)
+    return f"NodeSelectorRequirement{{Key:{requirement.key},Operator:{requirement.operator},Values:[{values}],}},"
 
 
 class DeviceTotals(NamedTuple):
@@ -276,8 +278,8 @@ def totals_of(
     devices = np.zeros(columns.height, dtype=np.int64)
     in_use = np.zeros(columns.height, dtype=np.int64)
     failed = np.zeros(columns.height, dtype=np.bool_)
-    for each in inventory.slices():
-        for device, rows in _seen(each, columns, failed):
+    for pooled in inventory.slices():
+        for device, rows in _seen(pooled, columns, failed):
             try:
                 is_one = counts_for(device_class, device.kind)
             except DeviceAllocationError:

@@ -123,7 +123,7 @@ def describe(error: BaseException, plugin: type[Plugin]) -> str:
         message = ""
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)
-    for file in dict.fromkeys(_file_of(each) for each in plugin.__mro__):
+    for file in dict.fromkeys(_file_of(base) for base in plugin.__mro__):
         lines = [frame.lineno for frame in frames if frame.filename == file]
         if lines:
             return f"{text} ({PurePath(file).name}, line {lines[-1]})"
@@ -227,14 +227,14 @@ def _check_score_of_row(plugin: Plugin, point: _Point, result: Any, arguments: t
 
 
 def _check_obstacles(plugin: Plugin, point: _Point, result: Any, arguments: tuple[Any, ...]) -> Any:
-    if not isinstance(result, Sequence) or not all(isinstance(each, Obstacle) for each in result):
+    if not isinstance(result, Sequence) or not all(isinstance(item, Obstacle) for item in result):
         raise _unusable(plugin, point, f"found {result!r}, expected a sequence of obstacles")
     return result
 
 
 def _check_distances(plugin: Plugin, point: _Point, result: Any, arguments: tuple[Any, ...]) -> Any:
     shape = (length_of(arguments[1]),)
-    if not isinstance(result, Distances) or any(np.shape(each) != shape for each in result):
+    if not isinstance(result, Distances) or any(np.shape(item) != shape for item in result):
         raise _unusable(plugin, point, f"found {result!r}, expected Distances with {shape[0]} places")
     return result
 

@@ -136,7 +136,10 @@ def selected_nodes_text(selector: NodeSelector) -> str:
 def topologies_text(terms: Sequence[TopologySelectorTerm]) -> str:
     """The same for `allowedTopologies` of a StorageClass."""
     return "where " + ", or ".join(
-        " and ".join(f"{_key_text(each.key)} is {' or '.join(each.values)}" for each in term.match_label_expressions)
+        " and ".join(
+            f"{_key_text(requirement.key)} is {' or '.join(requirement.values)}"
+            for requirement in term.match_label_expressions
+        )
         for term in terms
     )
 

@@ -55,9 +55,9 @@ def add_nodes(
 ) -> Slices[Added]:
     """Add the numbers of nodes that are given, or the cheapest ones with which all pods fit."""
     search = _Search(what_if, types, (yield from daemon_pods(what_if)))
-    is_search = any(each.count is None for each in types)
+    is_search = any(node_type.count is None for node_type in types)
     if not is_search:
-        counts: Counts = {each.name: each.count or 0 for each in types}
+        counts: Counts = {node_type.name: node_type.count or 0 for node_type in types}
     else:
         engine = what_if.engine
         alike = yield from map_in_slices(lambda pod: without_preemption(engine, _view_of(pod)), pods)
@@ -67,13 +67,13 @@ def add_nodes(
     placed = yield from place_pods(what_if, pods)
     yield from what_if.undo_in_slices(mark)
     bound: Bound | None = None
-    if wants_bound and is_search and not any(each.victims for each in placed.placements):
-        has_node = {each.pod for each in placed.placements}
+    if wants_bound and is_search and not any(placement.victims for placement in placed.placements):
+        has_node = {placement.pod for placement in placed.placements}
         bound = yield from search.bound([pod for pod in pods if pod.key in has_node])
     nodes = [
-        NodesToAdd(each.name, counts[each.name], counts[each.name] * each.price)
-        for each in types
-        if counts.get(each.name)
+        NodesToAdd(node_type.name, counts[node_type.name], counts[node_type.name] * node_type.price)
+        for node_type in types
+        if counts.get(node_type.name)
     ]
     return Added(nodes, placed, bound)
 
@@ -120,7 +120,7 @@ def place_all(what_if: WhatIf, pods: Sequence[PodInfo]) -> Slices[list[PodInfo]]
 class _Search:
     def __init__(self, what_if: WhatIf, types: Sequence[NodeType], daemons: Sequence[PodInfo]) -> None:
         self._what_if = what_if
-        self._types = {each.name: each for each in types}
+        self._types = {node_type.name: node_type for node_type in types}
         self._daemons = daemons
         self._added: Counter[str] = Counter()
 

@@ -229,20 +229,20 @@ def _move_pods_from(what_if: WhatIf, pod: PodInfo, name: str, limit: int) -> Sli
     """Move the fewest pods away from a node until the pod fits there."""
     budgets = eviction_budgets(what_if)
     movable = [
-        each
-        for each in _on(what_if, name)
-        if removal_outcome(each) is RemovalOutcome.MOVES and not budgets.blocking(each)
+        candidate
+        for candidate in _on(what_if, name)
+        if removal_outcome(candidate) is RemovalOutcome.MOVES and not budgets.blocking(candidate)
     ]
     movable.sort(key=lambda each: (-_share(what_if, each, name), each.key))
     evicted: list[PodInfo] = []
     mark = what_if.mark()
-    for each in movable:
+    for candidate in movable:
         if (yield from _fits(what_if, pod, name)):
             break
         if len(evicted) == limit:
             return None
-        what_if.evict(each)
-        evicted.append(each)
+        what_if.evict(candidate)
+        evicted.append(candidate)
     if not (yield from _fits(what_if, pod, name)):
         return None
     needed = yield from _needed(what_if, pod, name, evicted, mark)
@@ -250,8 +250,8 @@ def _move_pods_from(what_if: WhatIf, pod: PodInfo, name: str, limit: int) -> Sli
     if placed.node_name is None or what_if.place(placed) is not None:
         return None
     moves: list[Move] = []
-    for each in needed:
-        move = yield from _place_replacement(what_if, each, name)
+    for victim in needed:
+        move = yield from _place_replacement(what_if, victim, name)
         if move is None:
             return None
         moves.append(move)
@@ -261,8 +261,8 @@ def _move_pods_from(what_if: WhatIf, pod: PodInfo, name: str, limit: int) -> Sli
 def _needed(what_if: WhatIf, pod: PodInfo, name: str, evicted: list[PodInfo], mark: int) -> Slices[list[PodInfo]]:
     """The evicted pods without which the pod does not fit: the others are put back, smallest first."""
     needed = list(evicted)
-    for each in reversed(evicted):
-        fewer = [other for other in needed if other is not each]
+    for victim in reversed(evicted):
+        fewer = [other for other in needed if other is not victim]
         yield from what_if.undo_in_slices(mark)
         for other in fewer:
             yield

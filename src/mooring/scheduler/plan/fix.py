@@ -112,7 +112,9 @@ def change_pod(pod: Pod, obstacle: Obstacle) -> PodChange | None:
             return PodChange(f"do not use host port {port}", replace(pod, spec=replace(spec, containers=containers)))
         case ObstacleKind.SPREAD:
             soft = tuple(
-                each for each in spec.topology_spread_constraints if each.when_unsatisfiable != "DoNotSchedule"
+                constraint
+                for constraint in spec.topology_spread_constraints
+                if constraint.when_unsatisfiable != "DoNotSchedule"
             )
             if len(soft) == len(spec.topology_spread_constraints):
                 return None
@@ -208,7 +210,7 @@ def _require_less(pod: Pod, details: Details) -> PodChange | None:
         return None
 
     def others(requirements: tuple[NodeSelectorRequirement, ...]) -> tuple[NodeSelectorRequirement, ...]:
-        return tuple(each for each in requirements if each.key != key)
+        return tuple(requirement for requirement in requirements if requirement.key != key)
 
     terms = tuple(
         replace(term, match_expressions=others(term.match_expressions), match_fields=others(term.match_fields))
@@ -224,7 +226,10 @@ def _require_less(pod: Pod, details: Details) -> PodChange | None:
 
 
 def _without_port(container: Container, port: int) -> Container:
-    ports = tuple(replace(each, host_port=0) if each.host_port == port else each for each in container.ports)
+    ports = tuple(
+        replace(container_port, host_port=0) if container_port.host_port == port else container_port
+        for container_port in container.ports
+    )
     return replace(container, ports=ports)
 
 
@@ -310,7 +315,7 @@ def _candidates(
     what_if: WhatIf, view: Pod, everywhere: Sequence[Obstacle], obstacles_on: Mapping[str, Sequence[Obstacle]]
 ) -> Slices[list[_FixCandidate]]:
     """`obstacles_on` has the nearest nodes, nearest first."""
-    if any(change_pod(view, each) is None for each in everywhere):
+    if any(change_pod(view, obstacle) is None for obstacle in everywhere):
         return []  # something is missing that no change of a pod or node brings, such as a claim
     candidates: list[_FixCandidate] = []
     for place, (name, obstacles) in enumerate(obstacles_on.items()):
@@ -353,7 +358,7 @@ def _without_obstacles(
         if not evicted:
             return None
         budgets = eviction_budgets(what_if)
-        texts += [_eviction_text(each, name, budgets) for each in evicted]
+        texts += [_eviction_text(victim, name, budgets) for victim in evicted]
     rank = _RANK_EVICTION if evicted else _RANK_NODE if changed_node is not node else _RANK_POD
     return _FixCandidate(
         tuple(dict.fromkeys(texts)),
@@ -390,10 +395,10 @@ def _to_evict(what_if: WhatIf, pod: PodInfo, changed: Node, name: str) -> Slices
         key=lambda each: (each.priority, tuple(-int(amount) for amount in each.signature.request_vector[:2]), each.key)
     )
     evicted: list[PodInfo] = []
-    for each in pods[:EVICTIONS_MAX]:
+    for victim in pods[:EVICTIONS_MAX]:
         yield
-        what_if.evict(each)
-        evicted.append(each)
+        what_if.evict(victim)
+        evicted.append(victim)
         if what_if.decide(pod).node_name is not None:
             break
     else:
@@ -432,9 +437,9 @@ def _verify(what_if: WhatIf, pod: PodInfo, candidate: _FixCandidate) -> Slices[s
         what_if.put_node(candidate.node)
     if candidate.new_node is not None:
         what_if.add_node(candidate.new_node)
-    for each in candidate.evicted:
+    for victim in candidate.evicted:
         yield
-        what_if.evict(each)
+        what_if.evict(victim)
     changed = pod
     if candidate.pod is not None:
         changed = _changed_pod(what_if, candidate.pod)

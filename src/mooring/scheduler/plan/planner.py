@@ -112,10 +112,10 @@ class Planner:
             raise PlanError(f"found {len(request.node_types)} types of nodes; a plan takes at most {NODE_TYPES_MAX}")
         if sum(request.ratio) > CAPACITY_MAX:
             raise PlanError(f"found a group of {sum(request.ratio)} pods; a plan places at most {CAPACITY_MAX}")
-        given = Counter(each.name for each in request.node_types)
+        given = Counter(node_type.name for node_type in request.node_types)
         if given and max(given.values()) > 1:
             raise PlanError(f'found two types of nodes with the name "{given.most_common(1)[0][0]}"')
-        added = sum(each.count or 0 for each in request.node_types)
+        added = sum(node_type.count or 0 for node_type in request.node_types)
         if added > NODES_MAX:
             raise PlanError(f"found {added} nodes to add; a plan adds at most {NODES_MAX}")
 

@@ -146,7 +146,11 @@ class WhatIf:
             keys = [f"{pod.namespace}/{use.resource_claim_name}" for use in uses if use.resource_claim_name]
             # Of a template.
             made = pod.view.status.resource_claim_statuses if pod.view is not None else ()
-            keys += [f"{pod.namespace}/{each.resource_claim_name}" for each in made if each.resource_claim_name]
+            keys += [
+                f"{pod.namespace}/{claim_status.resource_claim_name}"
+                for claim_status in made
+                if claim_status.resource_claim_name
+            ]
         return [claim for claim in map(self._claims.get, keys) if claim is not None]
 
     def nominate(self, pod: PodInfo, node_name: str) -> None:
@@ -160,8 +164,8 @@ class WhatIf:
     def add_node(self, new: NewNode) -> None:
         """Add a new node with its devices and volume limits."""
         self.put_node(new.node)
-        for each in new.others:
-            self._do(_ObjectPutStep(each))
+        for other in new.others:
+            self._do(_ObjectPutStep(other))
 
     def remove_node(self, name: str) -> None:
         """Remove a node. Pods that are left on it stay in the columns without a row."""

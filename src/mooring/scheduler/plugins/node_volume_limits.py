@@ -198,7 +198,7 @@ def _raises_a_limit(pod: PodInfo, old: CSINode, new: CSINode) -> QueueingHint:
 
 def _limits(node: CSINode) -> dict[str, int]:
     drivers = node.spec.drivers
-    return {each.name: (each.allocatable.count or 0) if each.allocatable is not None else 0 for each in drivers}
+    return {driver.name: (driver.allocatable.count or 0) if driver.allocatable is not None else 0 for driver in drivers}
 
 
 def _may_detach(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:

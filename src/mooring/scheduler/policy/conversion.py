@@ -189,10 +189,18 @@ def _node_label(policy: Policy) -> NodeLabelArgs:
     presences = [p.argument.labels_presence for p in policy.predicates or () if p.argument is not None]
     preferences = [p.argument.label_preference for p in policy.priorities or () if p.argument is not None]
     return NodeLabelArgs(
-        present_labels=tuple(label for each in presences if each and each.presence for label in each.labels),
-        absent_labels=tuple(label for each in presences if each and not each.presence for label in each.labels),
-        present_labels_preference=tuple(each.label for each in preferences if each and each.presence),
-        absent_labels_preference=tuple(each.label for each in preferences if each and not each.presence),
+        present_labels=tuple(
+            label for presence in presences if presence and presence.presence for label in presence.labels
+        ),
+        absent_labels=tuple(
+            label for presence in presences if presence and not presence.presence for label in presence.labels
+        ),
+        present_labels_preference=tuple(
+            preference.label for preference in preferences if preference and preference.presence
+        ),
+        absent_labels_preference=tuple(
+            preference.label for preference in preferences if preference and not preference.presence
+        ),
     )
 
 
@@ -200,8 +208,8 @@ def _service_affinity(policy: Policy) -> ServiceAffinityArgs:
     affinities = [p.argument.service_affinity for p in policy.predicates or () if p.argument is not None]
     dislikes = [p.argument.service_anti_affinity for p in policy.priorities or () if p.argument is not None]
     return ServiceAffinityArgs(
-        affinity_labels=tuple(label for each in affinities if each for label in each.labels),
-        anti_affinity_labels_preference=tuple(each.label for each in dislikes if each),
+        affinity_labels=tuple(label for affinity in affinities if affinity for label in affinity.labels),
+        anti_affinity_labels_preference=tuple(dislike.label for dislike in dislikes if dislike),
     )
 
 

@@ -214,7 +214,9 @@ def _has_values_of(state: ServiceAffinityState, example: int, rows: Rows) -> Boo
 
 def _services_of(signature: PodSignature, services: Iterable[Service]) -> list[Service]:
     return [
-        each for each in services if each.spec.selector is not None and _selects(each.spec.selector, signature.labels)
+        service
+        for service in services
+        if service.spec.selector is not None and _selects(service.spec.selector, signature.labels)
     ]
 
 

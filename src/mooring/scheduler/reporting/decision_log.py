@@ -94,13 +94,20 @@ class DecisionLog:
                 self._database.executemany(
                     "INSERT INTO decisions (wall_s, pod, uid, attempt, binding, record) VALUES (?, ?, ?, ?, ?, ?)",
                     [
-                        (each.wall_s, each.pod, each.uid, each.attempt, each.binding, msgspec.msgpack.encode(each))
-                        for each in records
+                        (
+                            record.wall_s,
+                            record.pod,
+                            record.uid,
+                            record.attempt,
+                            record.binding,
+                            msgspec.msgpack.encode(record),
+                        )
+                        for record in records
                     ],
                 )
                 self._database.executemany(
                     "UPDATE decisions SET binding = ? WHERE uid = ? AND attempt = ?",
-                    [(each.binding, each.uid, each.attempt) for each in outcomes],
+                    [(outcome.binding, outcome.uid, outcome.attempt) for outcome in outcomes],
                 )
             self._prune()
             self._is_failing = False

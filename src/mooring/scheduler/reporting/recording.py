@@ -259,7 +259,7 @@ class Recording:
                 decision.node_name,
                 decision.message or "",
                 decision.feasible_count,
-                [(each.node_name, each.total) for each in decision.best_nodes],
+                [(best_node.node_name, best_node.total) for best_node in decision.best_nodes],
                 plan.node_name if plan is not None else "",
                 [victim.key for victim in plan.victims] if plan is not None else [],
                 decision.clears_nomination,

@@ -246,7 +246,10 @@ class DynamicResources(
             if request.exactly is not None:
                 named = [(request.name, request.exactly.device_class_name)]
             elif request.first_available:
-                named = [(f"{request.name}/{each.name}", each.device_class_name) for each in request.first_available]
+                named = [
+                    (f"{request.name}/{subrequest.name}", subrequest.device_class_name)
+                    for subrequest in request.first_available
+                ]
             else:
                 return Status.unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
             for request_name, class_name in named:
@@ -473,7 +476,7 @@ class DynamicResources(
 
 def _devices_text(allocation: AllocationResult | None) -> str:
     results = allocation.devices.results if allocation is not None else ()
-    return ", ".join(f"device {each.driver}/{each.pool}/{each.device}" for each in results) or "no devices"
+    return ", ".join(f"device {result.driver}/{result.pool}/{result.device}" for result in results) or "no devices"
 
 
 # --- explanations -----------------------------------------------------------------------------------------------
@@ -503,7 +506,9 @@ def _claim_obstacles(
             text = f"needs {needs}: {has}{_pool_problems_text(pools)}"
             found.append(Obstacle(DynamicResources.name, ObstacleKind.DEVICE, text, details))
     if not found and claim.constraints and any(claim.requests):
-        attributes = ", ".join(each.match_attribute or each.distinct_attribute or "" for each in claim.constraints)
+        attributes = ", ".join(
+            constraint.match_attribute or constraint.distinct_attribute or "" for constraint in claim.constraints
+        )
         if attributes:
             text = f"no free devices for {name} that agree on {attributes}"
             details = {"claim": name, "needs": attributes}
@@ -557,8 +562,8 @@ def _state_text(request: RequestAlternative, device: PooledDevice, allocated: Al
 
 def _fails_by_capacity(request: RequestAlternative, kind: DeviceKind) -> bool:
     """Whether all selectors that do not match the device compare a capacity."""
-    failing = [each for each in request.expressions if kind.selected.get(each) is False]
-    return bool(failing) and all(_CAPACITY.fullmatch(each.strip()) for each in failing)
+    failing = [expression for expression in request.expressions if kind.selected.get(expression) is False]
+    return bool(failing) and all(_CAPACITY.fullmatch(expression.strip()) for expression in failing)
 
 
 def _request_text(request: RequestAlternative) -> str:
