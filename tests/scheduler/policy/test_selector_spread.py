@@ -14,7 +14,7 @@ from mooring.api.views.pod import Pod
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.config import ConfigurationError
 from mooring.scheduler.framework.plugin import SKIP
-from mooring.scheduler.policy.selector_spread import SelectorSpread, spread_score
+from mooring.scheduler.policy.plugins import SelectorSpread, spread_score
 from tests.api.builders import selector
 from tests.builders import (
     HOSTNAME,

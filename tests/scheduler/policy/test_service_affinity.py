@@ -16,7 +16,7 @@ from mooring.scheduler.cache.columns import Transaction
 from mooring.scheduler.config import ConfigurationError
 from mooring.scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from mooring.scheduler.framework.plugin import SKIP
-from mooring.scheduler.policy.service_affinity import ServiceAffinity, elsewhere_share
+from mooring.scheduler.policy.plugins import ServiceAffinity, elsewhere_share
 from tests.builders import node, pod, service
 from tests.scheduler.config.builders import Written, plugins, with_profile
 from tests.scheduler.harness import decide, engine_of, filter_state, live_rows, plugin_of, rejected_by, scored_by
