@@ -163,7 +163,7 @@ RECORDS = [
         pytest.param(9, {"race": (4, None, ""), "c": (6, None, "")}, id="nothing came after it"),
     ],
 )
-def test_who_waited_since_when_and_what_ended_it(
+def test_waiting_pods_with_since_when_and_what_ended_the_wait(
     wall_s: float, waiting: dict[str, tuple[float, float | None, str]]
 ) -> None:
     rows: list[Any] = waiting_at(reversed(RECORDS), wall_s)

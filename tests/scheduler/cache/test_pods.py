@@ -111,7 +111,7 @@ def test_pods_that_were_granted_different_things_count_for_different_things(stat
         pytest.param({"conditions": (Condition(type="Ready", status="True"),)}, id="and it is ready"),
     ],
 )
-def test_a_pod_that_was_granted_what_it_asked_for_keeps_its_shape(status: dict[str, object]) -> None:
+def test_a_pod_with_its_requests_granted_keeps_its_signature(status: dict[str, object]) -> None:
     assert signature_key(replace(RUNNING, status=replace(RUNNING.status, **status))) == signature_key(RUNNING)
 
 
@@ -129,7 +129,7 @@ def test_a_pod_that_was_granted_what_it_asked_for_keeps_its_shape(status: dict[s
         pytest.param({"resources": ResourceRequirements(requests={"cpu": 1})}, id="as a whole"),
     ],
 )
-def test_a_pod_of_which_a_kubelet_says_something_special_has_a_shape_of_its_own(status: dict[str, object]) -> None:
+def test_a_resized_pod_has_another_signature(status: dict[str, object]) -> None:
     assert signature_key(replace(RUNNING, status=replace(RUNNING.status, **status))) != signature_key(RUNNING)
 
 
@@ -149,7 +149,7 @@ def test_host_ports_of_containers_that_stay() -> None:
     assert host_ports(made.spec) == (HostPort("UDP", 9, "10.0.0.1"), HostPort("TCP", 80, "0.0.0.0"))
 
 
-def test_a_record_says_who_and_where() -> None:
+def test_a_record_has_identity_and_node() -> None:
     view = pod("web-1", namespace="shop", uid="u1", on="n1", nominated="n2", priority=7, claims=["data"], started_s=9.0)
     record = Columns().record(view)
     assert (record.key, record.namespace, record.uid, record.priority) == ("shop/web-1", "shop", "u1", 7)
@@ -178,7 +178,7 @@ def test_a_pod_on_its_way_out(view: Pod, terminating: bool, disrupted: bool) -> 
     assert (record.terminating, record.disrupted) == (terminating, disrupted)
 
 
-def test_volumes_that_no_rule_reads_are_not_remembered() -> None:
+def test_volumes_that_no_plugin_reads_are_not_stored() -> None:
     record = Columns().record(pod(volumes=[Volume(name="token"), disk("d")]))
     assert [volume.name for volume in record.volumes] == ["d"]
 

@@ -92,7 +92,7 @@ def test_everything_is_read() -> None:
         pytest.param({"lamps": [None]}, Ship(name="", lamps=(Lamp(name=""),)), id="null in a list has nothing set"),
     ],
 )
-def test_absence_has_a_meaning(data: object, ship: Ship) -> None:
+def test_absent_null_and_zero_fields(data: object, ship: Ship) -> None:
     assert decoded(data) == (ship, [])
 
 
@@ -164,7 +164,7 @@ def test_everything_is_reported_in_the_order_of_the_file() -> None:
     ]
 
 
-def test_a_nested_decoder_says_what_it_was_doing() -> None:
+def test_problems_of_a_nested_decoder_have_its_steps() -> None:
     decoder = StrictDecoder("fleet[2]", steps=("decoding .fleet[2]", "reading a ship"))
     decoder.struct(Lamp, {"watts": "x", "zzz": 1})
     decoder.struct(Lamp, [])

@@ -97,7 +97,7 @@ def rejections(engine: Engine, view: Pod) -> dict[str, str]:
         pytest.param(pod("q", cpu=3, priority=9, nominated="elsewhere"), pod(cpu=2), {}, id="a node that nobody knows"),
     ],
 )
-def test_pods_that_are_nominated_elsewhere(nominated_row: Pod, pending: Pod, rejected: dict[str, str]) -> None:
+def test_pods_that_are_nominated_to_other_nodes(nominated_row: Pod, pending: Pod, rejected: dict[str, str]) -> None:
     engine = engine_of(node("n1", cpu=4), node("n2", cpu=4), nominated_row)
     assert rejections(engine, pending) == rejected
 
@@ -136,14 +136,14 @@ def test_a_pod_that_is_nominated_itself(cluster: list[ApiObject], chosen: str, s
     assert engine.decide(engine.record(view)).node_name == chosen
 
 
-def test_a_pod_does_not_stand_in_its_own_way() -> None:
+def test_a_pod_does_not_conflict_with_its_own_nomination() -> None:
     engine, view = nominated_to("n2", node("n1", cpu=1), node("n2", cpu=3))
     engine.put(pod("q", cpu=1, priority=5, nominated="n2"))
     assert decide(engine, view).node_name == "n2"
     assert rejections(engine, pod("another", cpu=2, priority=5)) == {"n1": "Insufficient cpu", "n2": "Insufficient cpu"}
 
 
-def test_what_other_nodes_would_say_to_a_nominated_pod_is_reported_in_full() -> None:
+def test_a_full_decision_of_a_nominated_pod_has_the_statuses_of_other_nodes() -> None:
     engine, view = nominated_to("n2", node("n1", cpu=1), node("n2"), node("n3"))
     assert {name for name, status in decide(engine, view).node_to_status.items() if status is None} == {"n2", "n3"}
 
@@ -159,7 +159,7 @@ def test_a_nominated_node_that_is_not_named_is_tried_all_the_same() -> None:
     }
 
 
-def test_rows_without_a_node_are_nobody() -> None:
+def test_rows_without_a_node_do_not_count() -> None:
     engine = engine_of(node("n1", zone="a"), node("n2", zone="b"), node("n3", zone="c"))
     engine.remove(node("n2"))
     view = pod(labels=WEB, spread=[spread(ZONE, app="web")])
@@ -260,7 +260,7 @@ def found(decision: Decision) -> list[int]:
 
 
 @pytest.mark.parametrize("percentage", [None, 100], ids=["not set", "100"])
-def test_all_nodes_are_looked_at_unless_a_configuration_says_otherwise(percentage: int | None) -> None:
+def test_all_nodes_are_searched_by_default(percentage: int | None) -> None:
     engine = cluster(250, percentage)
     for _ in range(2):
         decision = decide(engine, pod(cpu=1))

@@ -96,17 +96,17 @@ def plugin_calls(engine: Engine, name: str = "web") -> dict[str, list[str]]:
     return {recorder.name: recorder.read() for recorder in recorders}
 
 
-def test_the_first_pod_of_a_signature_asks_about_all_nodes() -> None:
+def test_the_first_pod_of_a_signature_evaluates_all_nodes() -> None:
     assert plugin_calls(watched()) == {"FactsRecorder": ALL, "UsageRecorder": ALL, "ClusterRecorder": ALL}
 
 
-def test_the_next_pod_asks_cluster_scoped_plugins_only() -> None:
+def test_the_next_pod_calls_cluster_scoped_plugins_only() -> None:
     engine = watched()
     plugin_calls(engine)
     assert plugin_calls(engine, "another") == {"FactsRecorder": [], "UsageRecorder": [], "ClusterRecorder": ALL}
 
 
-def test_a_new_pod_asks_about_its_node_again() -> None:
+def test_the_row_of_a_new_pod_is_evaluated_again() -> None:
     engine = watched()
     plugin_calls(engine)
     engine.put(pod("new", on="n2"))
@@ -116,7 +116,7 @@ def test_a_new_pod_asks_about_its_node_again() -> None:
     assert set(usage) == {"n3"}, "with the nominated pod and without it"
 
 
-def test_a_changed_node_asks_all_plugins_about_it() -> None:
+def test_a_changed_node_is_evaluated_by_all_plugins() -> None:
     engine = watched()
     plugin_calls(engine)
     engine.put(node("n3", cpu=64))
@@ -124,7 +124,7 @@ def test_a_changed_node_asks_all_plugins_about_it() -> None:
     assert plugin_calls(engine) == {"FactsRecorder": ["n3"], "UsageRecorder": ["n1", "n3"], "ClusterRecorder": ALL}
 
 
-def test_a_removed_node_is_not_asked_about() -> None:
+def test_a_removed_node_is_not_evaluated() -> None:
     engine = watched()
     plugin_calls(engine)
     engine.remove(node("n2"))

@@ -84,7 +84,7 @@ def test_a_flight_that_several_wait_for_lasts_until_the_last_of_them() -> None:
     assert not setting.allocated.is_in_use(G0)
 
 
-def test_what_was_written_is_believed_before_the_watch_reports_of_it() -> None:
+def test_a_written_claim_is_used_before_the_watch_delivers_it() -> None:
     setting = Setting(PLAIN)
     setting.tracker.assume(ALLOCATED)
     assert setting.tracker.get("default/c") is ALLOCATED
@@ -117,7 +117,7 @@ def test_an_assumption_can_be_taken_back() -> None:
     assert not setting.allocated.is_in_use(G0)
 
 
-def test_nothing_is_assumed_of_what_the_watch_has_not_reported_or_knows_better() -> None:
+def test_an_unknown_or_newer_claim_is_not_assumed() -> None:
     with pytest.raises(UnknownClaimError, match='could not find ResourceClaim "default/c"'):
         Setting().tracker.assume(ALLOCATED)
     setting = Setting(claim("c", wants(), version="9"))
@@ -204,7 +204,7 @@ def allocated(spec: ResourceClaimSpec, published: ResourceSlice, *classes: Devic
     return allocation_of(spec, wanted.claims[0], found.alternatives[0], found.claims[0], "n1", lambda: "share-1")
 
 
-def test_a_result_says_what_the_kubelet_needs() -> None:
+def test_the_fields_of_a_result() -> None:
     published = slice_of(
         device("d", memory="8Gi", shared=True, taints=["sick:NoSchedule"], ready_when=["up"], fails_when=["down"]),
         node="n1",
@@ -332,11 +332,11 @@ def name_behind(classes: DeviceClassResolver, resource: str) -> str | None:
         pytest.param([device_class("b", resource=GPUS), device_class("a", resource=GPUS)], "a", id="else by name"),
     ],
 )  # fmt: skip
-def test_which_class_stands_behind_a_resource(classes: list[DeviceClass], behind: str | None) -> None:
+def test_the_class_of_a_resource(classes: list[DeviceClass], behind: str | None) -> None:
     assert name_behind(DeviceClassResolver(store_of(*classes)), GPUS) == behind
 
 
-def test_every_class_stands_behind_a_resource_of_its_own_name() -> None:
+def test_every_class_provides_a_resource_of_its_own_name() -> None:
     store = store_of(device_class("a", resource=GPUS))
     classes = DeviceClassResolver(store)
     assert name_behind(classes, "deviceclass.resource.kubernetes.io/a") == "a"
@@ -347,7 +347,7 @@ def test_every_class_stands_behind_a_resource_of_its_own_name() -> None:
     assert not classes
 
 
-def test_which_requests_of_a_pod_concern_devices() -> None:
+def test_device_backed_requests_of_a_pod() -> None:
     classes = DeviceClassResolver(store_of(device_class("a", resource=GPUS)))
     assert classes.device_backed_requests(pod(cpu=1, others={GPUS: 2, "example.com/disk": 1})) == {
         GPUS: 2,
@@ -404,7 +404,7 @@ def container(name: str, count: int | None, *, sidecar: bool = False) -> Contain
         ),
     ],
 )
-def test_the_claim_that_says_what_the_requests_say(
+def test_the_claim_for_extended_resources(
     init: list[Container], containers: list[Container], requests: dict[str, int], mappings: list[str]
 ) -> None:
     classes = DeviceClassResolver(store_of(device_class("gpu", resource=GPUS)))

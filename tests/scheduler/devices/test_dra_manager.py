@@ -165,7 +165,7 @@ def test_only_rows_that_changed_are_reported() -> None:
     assert changed.tolist() == [1]
 
 
-def test_states_are_numbered_anew_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_codes_are_numbered_again_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dra_manager, "CODES_MAX", 1)
     columns = columns_of(gpus("n1", 1), gpus("n2", 2))
     manager = DRAManager(columns)
@@ -186,7 +186,7 @@ def test_nodes_that_come_later_are_seen() -> None:
     assert [pool.id[1] for pool in manager.inventory.pools(3)] == ["n4"]
 
 
-def test_one_search_answers_for_all_rows_in_the_same_state(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_allocation_serves_all_rows_with_the_same_code(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = columns_of(*(gpus(f"n{number}", 2) for number in range(1, 51)), device_class(), zones="a" * 50)
     manager = DRAManager(columns)
     manager.sync()
@@ -203,7 +203,7 @@ def test_one_search_answers_for_all_rows_in_the_same_state(monkeypatch: pytest.M
     assert len(searches) == 1
 
 
-def test_kinds_of_wants_that_were_not_seen_for_long_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_recently_used_requests_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(allocation_cache, "CACHE_BYTES_MAX", 0)
     monkeypatch.setattr(allocation_cache, "CACHE_ENTRIES_MIN", 2)
     manager = DRAManager(columns_of(device_class()))
@@ -217,7 +217,7 @@ def test_kinds_of_wants_that_were_not_seen_for_long_are_forgotten(monkeypatch: p
     assert cache.outcomes_for(two, 3) is not second
 
 
-def test_a_class_that_changes_changes_the_answers() -> None:
+def test_a_changed_class_changes_the_outcomes() -> None:
     columns = columns_of(device_class(), gpus("n1", 1))
     manager = DRAManager(columns)
     manager.sync()

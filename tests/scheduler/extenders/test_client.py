@@ -73,7 +73,7 @@ def decided(
     return run_real(story())
 
 
-def test_names_for_an_extender_that_knows_nodes() -> None:
+def test_node_names_for_an_extender_with_a_node_cache() -> None:
     decision, server = decided(
         replying(filter={"NodeNames": ["n2", "n3"]}, score=[{"Host": "n3", "Score": 7}]),
         {"filterVerb": "filter", "prioritizeVerb": "score", "weight": 1, "nodeCacheCapable": True},
@@ -153,7 +153,7 @@ def test_scores_of_an_extender_that_fails_are_ignored() -> None:
     assert decision.node_name == "n2"
 
 
-def test_a_node_that_is_gone_cannot_be_asked_about() -> None:
+def test_a_request_with_a_removed_node_fails() -> None:
     decision, server = decided(replying(), {"filterVerb": "filter"}, views=(node("lost-1"),))
     assert (decision.error, server.requests) == ("extender", [])
     assert (decision.message or "").endswith("was not called to filter: node lost-1 is gone")
@@ -190,7 +190,7 @@ def meanwhile(change: Callable[[Engine, EventBuffer], None]) -> tuple[Decision, 
     return run_real(story())
 
 
-def test_what_happens_meanwhile_waits() -> None:
+def test_changes_during_a_decision_are_deferred() -> None:
     def change(engine: Engine, event_buffer: EventBuffer) -> None:
         event_buffer.run(lambda: engine.remove(node("n1")))
         event_buffer.run(lambda: engine.put(node("n4")))
@@ -201,7 +201,7 @@ def test_what_happens_meanwhile_waits() -> None:
     assert set(engine.columns.row_of) == {"n2", "n3", "n4"}
 
 
-def test_who_does_not_wait_is_reported() -> None:
+def test_a_change_that_is_not_deferred_is_an_error() -> None:
     with pytest.raises(ExceptionGroup) as caught:
         meanwhile(lambda engine, event_buffer: engine.put(node("n4")))
     assert [type(error) for error in caught.value.exceptions] == [AssertionError]
@@ -279,7 +279,7 @@ def replying_with(reply: bytes | web.Response) -> Script:
     return lambda verb, request: reply
 
 
-def test_a_question_and_its_answer() -> None:
+def test_a_request_and_its_response() -> None:
     answer, server = response_of(replying_with(b'{"NodeNames":[]}'))
     assert answer == b'{"NodeNames":[]}'
     assert server.requests == [("filter", {"Pod": None})]
@@ -338,12 +338,12 @@ def test_a_request_without_a_server() -> None:
         run_real(ask(extender("http://127.0.0.1:1", filterVerb="filter")))
 
 
-def test_no_address_at_all() -> None:
+def test_a_url_without_an_address() -> None:
     with pytest.raises(ExtenderError, match=r'^Post "nowhere/filter": '):
         run_real(ask(extender("nowhere", filterVerb="filter")))
 
 
-def test_an_endless_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "ANSWER_BYTES_MAX", 1000)
     assert len(response_of(replying_with(b"x" * 1000))[0]) == 1000
     with pytest.raises(ExtenderError, match="returned more than 1000 bytes for filter"):

@@ -96,7 +96,7 @@ def names_asked_about(rounds: list[tuple[ExtenderRequest, ...]]) -> list[list[st
 # Filtering
 
 
-def test_extenders_are_asked_about_nodes_that_filters_let_through() -> None:
+def test_extenders_get_the_nodes_that_filters_accept() -> None:
     decision, rounds = exchanged(engine_with(written(**FILTER)), pod(), answering(filter=only("n2", "n3")))
     assert names_asked_about(rounds) == [["n1", "n2", "n3"]]
     assert (decision.node_name, decision.feasible_count) == ("n2", 2)
@@ -106,7 +106,7 @@ def test_extenders_are_asked_about_nodes_that_filters_let_through() -> None:
     )
 
 
-def test_each_is_asked_about_what_the_one_before_it_left() -> None:
+def test_each_extender_gets_the_nodes_that_the_one_before_left() -> None:
     engine = engine_with(
         written("http://a", filterVerb="a", nodeCacheCapable=True),
         written("http://b", filterVerb="b", nodeCacheCapable=True),
@@ -118,13 +118,13 @@ def test_each_is_asked_about_what_the_one_before_it_left() -> None:
     assert decision.unschedulable_plugins == {"Extender", "NodeUnschedulable"}
 
 
-def test_a_pod_of_no_interest_is_not_asked_about() -> None:
+def test_an_extender_is_not_called_for_a_pod_without_its_resources() -> None:
     engine = engine_with(written(**FILTER, managedResources=[{"name": "example.com/gpu"}]))
     decision, rounds = exchanged(engine, pod(), answering())
     assert (decision.node_name, rounds) == ("n1", [])
 
 
-def test_nodes_are_asked_about_in_the_order_of_their_turn() -> None:
+def test_extenders_get_nodes_in_the_order_of_the_search() -> None:
     nodes = tuple(node(f"n{number}", zone="ab"[number // 2]) for number in range(4))
     engine = engine_with(written(**FILTER), views=nodes)
     _, rounds = exchanged(engine, pod(), answering(filter=only("n0")))
@@ -201,13 +201,13 @@ def test_unless_its_failures_may_be_ignored() -> None:
 # A promised node
 
 
-def test_a_promised_node_is_asked_about_first() -> None:
+def test_a_nominated_node_is_sent_first() -> None:
     view = pod(nominated="n2")
     decision, rounds = exchanged(engine_with(written(**FILTER)), view, answering(filter=only("n2")))
     assert (names_asked_about(rounds), decision.node_name, decision.feasible_count) == ([["n2"]], "n2", 1)
 
 
-def test_one_that_an_extender_rejects_is_asked_about_again_with_the_others() -> None:
+def test_a_rejected_nominated_node_is_sent_again_with_the_others() -> None:
     def response(request: ExtenderRequest) -> ExtenderResponse:
         assert isinstance(request, FilterRequest)
         return only("n1", failed={"n2": "hot"}) if len(request.node_names) > 1 else only(failed={"n2": "hot"})
@@ -219,7 +219,7 @@ def test_one_that_an_extender_rejects_is_asked_about_again_with_the_others() -> 
     assert decision.node_name == "n1"
 
 
-def test_what_a_promised_node_said_is_reported_even_if_the_search_does_not_get_to_it() -> None:
+def test_the_status_of_a_nominated_node_is_reported_even_if_the_search_ends_before_it() -> None:
     nodes = (*(node(f"n{number:03}") for number in range(150)), node("promised", cpu=0))
     engine = engine_with(written(**FILTER), views=nodes, percentageOfNodesToScore=1)
     decision, rounds = exchanged(
@@ -256,7 +256,7 @@ def test_scores_are_added_with_their_weight() -> None:
     assert of_n2["total"] == sum(score for name, score in of_n2.items() if name != "total")
 
 
-def test_all_are_asked_for_scores_at_once_about_what_is_left() -> None:
+def test_all_prioritize_requests_are_sent_at_the_same_time() -> None:
     engine = engine_with(
         written("http://a", **FILTER, prioritizeVerb="a", weight=1),
         written("http://b", prioritizeVerb="b", weight=2, nodeCacheCapable=True),
@@ -333,7 +333,7 @@ def test_candidates_are_shown_with_their_victims() -> None:
         ),
     ],
 )
-def test_what_an_extender_wants_of_preemption(response: ExtenderResponse, plan: Any) -> None:
+def test_extenders_change_the_candidates_of_preemption(response: ExtenderResponse, plan: Any) -> None:
     decision, _ = preempting(response)
     assert victims_of(decision) == plan
 
@@ -485,7 +485,7 @@ def test_what_is_sent_for_a_request(message: ExtenderRequest, verb: str, sent: o
     assert msgspec.json.decode(message.body(NamesAsObjects())) == sent
 
 
-def test_what_is_read_of_answers() -> None:
+def test_how_responses_are_read() -> None:
     assert FilterRequest(BY_NAME, POD, ()).read(b'{"NodeNames":["n1"]}') == ExtenderFilterResult(("n1",))
     assert PrioritizeRequest(BY_NAME, POD, ()).read(b'[{"Host":"n1","Score":1}]') == (HostPriority("n1", 1),)
     assert PreemptRequest(BY_NAME, POD, {}).read(b"{}") == ExtenderPreemptionResult({})

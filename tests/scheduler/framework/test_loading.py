@@ -154,9 +154,7 @@ def test_a_file_offers(body: str, expected: list[str], write: Write) -> None:
         ),
     ],
 )
-def test_a_bad_class_is_offered_so_that_the_registry_can_say_what_is_wrong(
-    body: str, complaint: str, write: Write
-) -> None:
+def test_a_bad_class_is_loaded_so_that_the_registry_can_reject_it(body: str, complaint: str, write: Write) -> None:
     (plugin,) = load_plugins(write(HEAD + body))
     with pytest.raises(BadPluginError, match=complaint):
         default_registry().register(plugin)

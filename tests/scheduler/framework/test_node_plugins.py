@@ -395,7 +395,7 @@ REASONS = st.builds(
 
 
 @given(st.lists(REASONS, max_size=250))
-def test_every_reason_has_a_bit_that_says_it(reasons: list[Reason]) -> None:
+def test_every_reason_has_a_bit(reasons: list[Reason]) -> None:
     state = NodePluginState("Wordy", pod())
     bits = [state.bit(reason) for reason in reasons]
     assert len(state.reasons) <= REASONS_MAX

@@ -94,7 +94,7 @@ def test_devices(devices: list[ApiObject], used: list[ApiObject], pods: int, nod
         ),
     ],
 )
-def test_a_node_without_devices_of_its_own_helps_nobody(devices: list[ApiObject]) -> None:
+def test_a_new_node_without_devices_helps_no_pod(devices: list[ApiObject]) -> None:
     claims, asking = one_each(2)
     result = added([device_class(), node("n1"), *devices, *claims], asking, "n1")
     assert counts(result) == {}

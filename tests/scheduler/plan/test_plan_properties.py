@@ -74,7 +74,7 @@ def test_a_plan_is_what_the_engine_then_does(seed: int) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(SEEDS, st.sampled_from(list(Question)))
-def test_no_question_leaves_a_trace_and_slices_give_the_same_answer(seed: int, question: Question) -> None:
+def test_no_question_leaves_a_trace_and_slices_give_the_same_result(seed: int, question: Question) -> None:
     engine, pods = random_pods(seed, 3)
     before = logical_state(engine.columns)
     names = tuple(sorted(engine.columns.row_of))[:2]

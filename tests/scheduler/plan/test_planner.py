@@ -112,7 +112,7 @@ def test_evicted_pods_move_and_daemon_pods_end() -> None:
     assert (drained.is_safe, drained.pods, drained.ends) == (True, 1, ("default/agent-1",))
 
 
-def test_asked_pods_are_placed_after_the_nodes_are_gone() -> None:
+def test_requested_pods_are_placed_after_the_nodes_are_removed() -> None:
     objects = [node("n1", cpu=8), node("n2", cpu=4), pod("web-1", cpu=2, on="n1", owner=WEB)]
     asked = pod("new-1", cpu=2), pod("new-2", cpu=2)
     assert len(plan(objects, Question.PLACE, *asked).placements) == 2
@@ -288,7 +288,7 @@ def test_a_fix_that_requests_less_than_another_one_is_left_out() -> None:
     assert [each for each in changes if each[0].startswith("request")] == [("request 2 cpu instead of 4",)]
 
 
-def test_an_eviction_that_violates_a_budget_says_so() -> None:
+def test_an_eviction_that_violates_a_budget_names_it() -> None:
     other = pod("other", cpu=1, on="n1", owner=WEB, labels={"app": "x"})
     objects = [node("n1", cpu=2), other, budget("b", selector(app="x"), allowed=0)]
     changes = [each.changes for each in plan(objects, Question.FIX, pod("p", cpu=2)).fixes]

@@ -66,7 +66,7 @@ def test_the_schema_has_the_same_fields(name: str, python: type) -> None:
     assert from_schema(struct_named("mooring", name)) == from_python(msgspec.inspect.type_info(python))
 
 
-def test_the_schema_knows_every_question() -> None:
+def test_the_schema_has_every_question() -> None:
     question = struct_named("mooring", "PlanSpec").fields["question"].type
     assert isinstance(question, Scalar)
     assert set(question.choices) == set(Question)

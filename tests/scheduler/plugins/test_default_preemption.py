@@ -67,7 +67,7 @@ RESERVED = pod("urgent", cpu=2, priority=100, nominated="n1")
         ),
     ],
 )
-def test_who_may_not_preempt(cluster: list[ApiObject], view: Pod, text: str) -> None:
+def test_pods_that_may_not_preempt(cluster: list[ApiObject], view: Pod, text: str) -> None:
     engine = engine_of(*cluster, *([view] if view.status.nominated_node_name else []))
     assert preemption_text(engine, view) == text
     assert nominated(engine, view) is None
@@ -176,7 +176,7 @@ def test_candidates_are_found_among_many_nodes() -> None:
     assert nominated(engine) == "n199"
 
 
-def test_what_was_found_is_forgotten_when_the_cluster_changes() -> None:
+def test_cached_victims_are_dropped_when_the_cluster_changes() -> None:
     engine = engine_of(*full("n1", priority=100))
     assert nominated(engine) is None
     for each in full("n2"):
@@ -388,7 +388,7 @@ def test_the_node_that_hurts_least(cluster: list[ApiObject], chosen: tuple[str, 
         ),
     ],
 )
-def test_who_has_to_leave(cluster: list[ApiObject], pending: Pod, victims: list[str]) -> None:
+def test_which_pods_are_victims(cluster: list[ApiObject], pending: Pod, victims: list[str]) -> None:
     found = preempted(engine_of(*cluster), pending)
     assert found is not None
     assert found[0] == "n1"

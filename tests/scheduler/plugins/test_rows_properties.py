@@ -28,7 +28,7 @@ SOME_PODS = 4
 
 @settings(max_examples=60)
 @given(seed=world_seeds, events=event_seeds)
-def test_a_filter_answers_for_all_rows_as_for_each(seed: int, events: Seeds) -> None:
+def test_a_filter_returns_for_all_rows_what_it_returns_for_each(seed: int, events: Seeds) -> None:
     engine, pods = _cluster(seed, events)
     rows = live_rows(engine)
     everything = slice(0, engine.columns.height)
@@ -42,7 +42,7 @@ def test_a_filter_answers_for_all_rows_as_for_each(seed: int, events: Seeds) -> 
 
 @settings(max_examples=60)
 @given(seed=world_seeds, events=event_seeds)
-def test_a_score_answers_for_all_rows_as_for_each(seed: int, events: Seeds) -> None:
+def test_a_score_returns_for_all_rows_what_it_returns_for_each(seed: int, events: Seeds) -> None:
     engine, pods = _cluster(seed, events)
     rows = live_rows(engine)
     for plugin, state in _scores(engine, pods, rows):
@@ -54,7 +54,7 @@ def test_a_score_answers_for_all_rows_as_for_each(seed: int, events: Seeds) -> N
 
 @settings(max_examples=60)
 @given(seed=world_seeds, events=event_seeds)
-def test_a_difference_of_nothing_changes_no_answer(seed: int, events: Seeds) -> None:
+def test_a_difference_of_zero_changes_no_result(seed: int, events: Seeds) -> None:
     engine, pods = _cluster(seed, events)
     rows = live_rows(engine)
     for plugin, state in _filters(engine, pods):

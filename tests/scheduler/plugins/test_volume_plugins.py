@@ -459,7 +459,7 @@ WANTING = pod(claims=["data"], volumes=[disk("d", read_only=True)])
         pytest.param({"before": node(), "after": node(zone="a")}, False, id="a node has another label"),
     ],
 )
-def test_a_pod_that_wants_a_disk_or_a_claim(change: Change, is_queued: bool) -> None:
+def test_hints_of_a_pod_with_a_disk_or_a_claim(change: Change, is_queued: bool) -> None:
     assert queues(VolumeRestrictions, WANTING, **change) is is_queued
 
 
@@ -482,5 +482,5 @@ def in_zones(text: str, **others: str) -> ApiObject:
         pytest.param({"before": in_zones("a__"), "after": volume("pv-1")}, False, id="a label that is no list is none"),
     ],
 )
-def test_a_pod_whose_volumes_are_elsewhere(change: Change, is_queued: bool) -> None:
+def test_hints_of_a_pod_whose_volumes_are_in_another_zone(change: Change, is_queued: bool) -> None:
     assert queues(VolumeZone, DATA, **change) is is_queued

@@ -466,7 +466,7 @@ def test_what_is_wanted_while_a_patch_is_under_way_is_sent_together() -> None:
     assert len(playing(reported, Fault("patch", delay_s=5))) == 2
 
 
-def test_what_the_status_says_already_is_not_sent() -> None:
+def test_a_condition_that_the_status_has_is_not_sent() -> None:
     async def reported(writer: StatusWriter, web: Pod, world: World) -> None:
         writer.write(web, nominated_node="")
         writer.write(web, NO_ROOM)

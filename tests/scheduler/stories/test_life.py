@@ -110,7 +110,7 @@ def test_a_gated_pod_is_left_alone_until_its_gates_are_gone() -> None:
     play(story)
 
 
-def test_pods_of_other_schedulers_and_finished_pods_are_nobodys_business() -> None:
+def test_pods_of_other_schedulers_and_finished_pods_are_ignored() -> None:
     async def story(world: World) -> None:
         await world.create(
             node("n1", cpu=1), pod("theirs", cpu=1, scheduler="other"), pod("over", cpu=1, on="n1", phase="Succeeded")

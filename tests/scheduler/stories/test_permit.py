@@ -95,7 +95,7 @@ def test_a_gang_that_is_larger_than_the_number_of_bindings_assembles_and_is_boun
     play(story, config=config, registry=registry, limits=Limits(bindings_max=2))
 
 
-def test_others_are_scheduled_around_those_who_wait() -> None:
+def test_other_pods_are_scheduled_while_pods_wait_for_permit() -> None:
     config, registry = with_plugins(Gang)
 
     async def story(world: World) -> None:

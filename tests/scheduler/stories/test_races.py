@@ -115,7 +115,7 @@ def test_a_binding_that_is_carried_out_after_the_lookup_overcommits_no_node(late
     play(story, through=faulty(Fault("bind", Outcome.REQUEST_LOST, where=lambda request: request.name == "web")))
 
 
-def test_a_binding_that_is_never_answered_fails_in_the_end() -> None:
+def test_a_binding_without_any_response_fails_in_the_end() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1), pod("rival", cpu=1))
         await world.settle(60)
@@ -163,7 +163,7 @@ def test_two_schedulers_race_for_the_same_pods() -> None:
 
 
 @pytest.mark.parametrize("is_same_node", [False, True], ids=["it is on another node", "it is on the very node"])
-def test_who_loses_the_race_for_a_pod_says_so(is_same_node: bool) -> None:
+def test_the_scheduler_that_loses_the_race_for_a_pod_reports_it(is_same_node: bool) -> None:
     """As kube-scheduler: the attempt failed, and that is notified of the pod although it has a node."""
 
     async def story(world: World) -> None:
@@ -189,7 +189,7 @@ def test_who_loses_the_race_for_a_pod_says_so(is_same_node: bool) -> None:
     play(story, through=faulty(Fault("bind", Outcome.DONE, delay_s=1)))
 
 
-def test_who_loses_the_race_for_a_pod_takes_its_assumption_back() -> None:
+def test_the_scheduler_that_loses_the_race_for_a_pod_forgets_its_assumption() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("contested", cpu=1))
         await world.create(node("n2", cpu=1))
@@ -225,7 +225,7 @@ def test_a_pod_that_is_deleted_while_it_is_being_bound(grace_s: int) -> None:
     play(story, through=faulty(Fault("bind", Outcome.DONE, delay_s=5, times=None)))
 
 
-def test_a_confirmation_that_never_comes_is_asked_for() -> None:
+def test_an_unconfirmed_binding_is_looked_up() -> None:
     """The watch of pods is silent from the binding on, and an accepted binding was lost on the way."""
 
     async def story(world: World) -> None:

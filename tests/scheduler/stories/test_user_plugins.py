@@ -168,7 +168,7 @@ def test_pre_bind(answer: object, reason: str, message: str | None) -> None:
     play(story, config=config, registry=registry)
 
 
-def test_whether_pre_bind_has_work_cannot_be_said() -> None:
+def test_an_error_of_has_work_fails_the_attempt() -> None:
     class Careless(Clumsy, PreBind):
         answers: ClassVar[list[object]] = [KeyError("x")]
 

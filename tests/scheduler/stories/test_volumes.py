@@ -171,7 +171,7 @@ def test_pods_that_share_a_claim_go_to_the_same_node() -> None:
 # --- as it should not be --------------------------------------------------------------------------------------------
 
 
-def test_a_provisioner_that_cannot_sends_the_pod_elsewhere() -> None:
+def test_a_pod_whose_provisioner_fails_gets_another_node() -> None:
     async def story(world: World) -> None:
         await with_a_volume_to_be_made(world)
         first = await selected_node(world, "data")

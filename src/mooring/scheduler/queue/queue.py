@@ -3,7 +3,7 @@
 Inputs   pods and events from the event handlers; results of scheduling and binding cycles
 Outputs  the next pod, for the scheduling loop; incoming pods by queue and event, for metrics
 
-A pod is in exactly one state (see `states`). All functions are synchronous, except `wait_until_ready`.
+A pod is in exactly one state (see `queued_pod`). All functions are synchronous, except `wait_until_ready`.
 
  1. Only `pop` makes a pod in-flight. It stays in flight until `done` or `requeue`.
  2. Events that occur while a pod is in flight are replayed in order before the pod may become unschedulable.

@@ -46,7 +46,7 @@ def test_amounts(name: str, amount: int, text: str, quantity: str) -> None:
 
 
 @given(st.integers(0, 2**62))
-def test_an_amount_in_words_is_never_too_little_and_never_much_too_much(amount: int) -> None:
+def test_the_text_of_an_amount_is_rounded_up_slightly(amount: int) -> None:
     said = quantity_value(amount_text("memory", amount))
     assert amount <= said <= amount + amount // 100 + 1
     assert quantity_value(quantity_text("memory", amount)) == amount
@@ -233,7 +233,7 @@ def test_friends_that_are_missing(term: PodAffinityTerm, name: str, text: str) -
     ]
 
 
-def test_the_first_of_its_kind_misses_nobody() -> None:
+def test_the_first_pod_of_a_group_misses_no_other_pod() -> None:
     assert texts("n1", pod(labels=WEB, near=[pods_like(ZONE, app="web")]), *ZONES) == []
 
 
@@ -251,7 +251,7 @@ def test_the_first_of_its_kind_misses_nobody() -> None:
         ),
     ],
 )
-def test_whom_a_pod_avoids(term: PodAffinityTerm, text: str) -> None:
+def test_anti_affinity_of_the_pod(term: PodAffinityTerm, text: str) -> None:
     running = [pod("w0", labels=WEB, on="n1"), pod("w1", labels=WEB, on="n4")]
     assert texts("n1", pod(apart=[term]), *ZONES, node("n4", zone="a"), *running) == [text]
 
@@ -264,7 +264,7 @@ def test_whom_a_pod_avoids(term: PodAffinityTerm, text: str) -> None:
         pytest.param(ZONE, 3, "default/h0 and 2 others keep it away from zone a", id="three of them"),
     ],
 )
-def test_who_avoids_a_pod(topology: str, hermits: int, text: str) -> None:
+def test_anti_affinity_of_placed_pods(topology: str, hermits: int, text: str) -> None:
     running = [pod(f"h{n}", on="n1", apart=[pods_like(topology, app="web")]) for n in range(hermits)]
     found = found_on("n1", pod(labels=WEB), *ZONES, *running)
     assert [(each.text, each.kind) for each in found] == [(text, ObstacleKind.ANTI_AFFINITY)]

@@ -217,7 +217,7 @@ def test_zones_in_the_labels_of_a_volume() -> None:
         pytest.param([], "where nothing is selected", id="nothing"),
     ],
 )
-def test_selectors_in_words(terms: list[list[tuple[str, str, tuple[str, ...]]]], text: str) -> None:
+def test_texts_of_selectors(terms: list[list[tuple[str, str, tuple[str, ...]]]], text: str) -> None:
     selector = NodeSelector(
         node_selector_terms=tuple(
             NodeSelectorTerm(
@@ -326,7 +326,7 @@ def test_numbers_are_there_for_programs() -> None:
     }
 
 
-def test_extended_resources_are_a_matter_of_devices_where_a_class_stands_behind_them() -> None:
+def test_extended_resources_with_a_class_are_explained_as_devices() -> None:
     engine = engine_of(node("n1"), device_class(resource="example.com/gpu"), slice_of(*GPUS, node="n1"))
     found = obstacles(engine, pod(others={"example.com/gpu": 9}), "n1")
     assert [each.text for each in found] == ["needs 9 of class gpu: 3 free, 1 tainted"]
