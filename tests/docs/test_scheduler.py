@@ -121,12 +121,12 @@ def test_how_many_cycles_are_sampled() -> None:
 
 def test_every_state_has_a_row() -> None:
     assert [codes(state)[0] for state, _ in rows("state")] == [
-        state.words for state in QueueState if state is not QueueState.NOT_QUEUED
+        state.text for state in QueueState if state is not QueueState.NOT_QUEUED
     ]
 
 
 def test_every_cause_has_a_row() -> None:
-    assert [codes(cause)[0] for cause, _ in rows("cause")] == [cause.words for cause in TransitionCause]
+    assert [codes(cause)[0] for cause, _ in rows("cause")] == [cause.text for cause in TransitionCause]
 
 
 # --- limits -------------------------------------------------------------------------------------------------------

@@ -157,9 +157,9 @@ def queued_pod_row(
         "uid": entry.pod.uid,
         "scheduler": entry.scheduler_name,
         "priority": entry.pod.signature.priority,
-        "state": status.state.words,
+        "state": status.state.text,
         "since": wall_time(status.since_s, clock),
-        "cause": status.cause.words,
+        "cause": status.cause.text,
         "event": status.event_label,
         "attempts": status.attempts,
     }

@@ -361,7 +361,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     def _seen(self, entry: QueuedPod) -> tuple[str, int, list[str], list[str], bool]:
         return (
-            entry.state.words,
+            entry.state.text,
             entry.attempts,
             sorted(entry.unschedulable_plugins),
             sorted(entry.pending_plugins),

@@ -233,7 +233,7 @@ def test_a_pod_after_an_error_is_never_popped_from_backoff() -> None:
     assert (QueueState.ERROR_BACKOFF, QueueState.IN_FLIGHT) not in CAUSES
 
 
-@pytest.mark.parametrize("state", sorted(UNSCHEDULABLE_STATES | BACKOFF_STATES), ids=lambda state: state.words)
+@pytest.mark.parametrize("state", sorted(UNSCHEDULABLE_STATES | BACKOFF_STATES), ids=lambda state: state.text)
 def test_of_the_waiting_states_only_backoff_leads_to_in_flight(state: QueueState) -> None:
     assert ((state, QueueState.IN_FLIGHT) in CAUSES) == (state is QueueState.BACKOFF)
 
@@ -261,7 +261,7 @@ def test_of_the_waiting_states_only_backoff_leads_to_in_flight(state: QueueState
     ],
 )
 def test_other_transitions_are_bugs(origin: QueueState, target: QueueState, cause: TransitionCause) -> None:
-    with pytest.raises(AssertionError, match=f"p: no transition from {origin.words} to {target.words} with cause"):
+    with pytest.raises(AssertionError, match=f"p: no transition from {origin.text} to {target.text} with cause"):
         check_transition(origin, target, cause, "p")
 
 

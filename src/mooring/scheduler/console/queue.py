@@ -27,7 +27,7 @@ ORDERS_MAX = 8
 
 WAITING = "waiting for Permit"
 LEFT = "left the queue"
-_STATE_WORDS = {state: state.words for state in QueueState} | {QueueState.ERROR_BACKOFF: QueueState.BACKOFF.words}
+_STATE_TEXTS = {state: state.text for state in QueueState} | {QueueState.ERROR_BACKOFF: QueueState.BACKOFF.text}
 
 Document: TypeAlias = dict[str, object]
 Waiter: TypeAlias = QueuedPod | Binding
@@ -122,7 +122,7 @@ class QueueWindows:
             return WAITING
         if isinstance(each, Binding):
             return BINDING
-        return _STATE_WORDS[each.state]
+        return _STATE_TEXTS[each.state]
 
     def _row(self, each: Waiter, records: Records) -> Document:
         scheduler, clock = self._scheduler, self._clock

@@ -49,7 +49,7 @@ class Steps(NamedTuple):
     filtered_s: float
     ended_s: float
 
-    def words(self, is_placed: bool) -> str:
+    def text(self, is_placed: bool) -> str:
         """`PreFilter and Filter 80.1 ms, Score 40.0 ms`"""
         last = "PreScore and Score" if is_placed else "PostFilter"
         filter_ms, last_ms = 1000 * (self.filtered_s - self.started_s), 1000 * (self.ended_s - self.filtered_s)

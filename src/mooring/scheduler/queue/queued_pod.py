@@ -40,7 +40,16 @@ NO_PLUGINS: Final[frozenset[str]] = frozenset()
 NEVER_S: Final = float("-inf")
 
 
-class QueueState(IntEnum):
+class _NamedEnum(IntEnum):
+    """An enum whose members have a name for users."""
+
+    @property
+    def text(self) -> str:
+        """`error backoff`"""
+        return self.name.lower().replace("_", " ")
+
+
+class QueueState(_NamedEnum):
     """Where a pod is. An IntEnum, because every transition hashes it and the hash of an Enum is slow."""
 
     NOT_QUEUED = 0
@@ -58,16 +67,12 @@ class QueueState(IntEnum):
     IN_FLIGHT = 6
     """Popped, and neither done nor requeued."""
 
-    @property
-    def words(self) -> str:
-        return self.name.lower().replace("_", " ")
-
 
 UNSCHEDULABLE_STATES: Final = frozenset((QueueState.UNSCHEDULABLE, QueueState.GATED))
 BACKOFF_STATES: Final = frozenset((QueueState.BACKOFF, QueueState.ERROR_BACKOFF))
 
 
-class TransitionCause(IntEnum):
+class TransitionCause(_NamedEnum):
     """Why a pod changed its state."""
 
     ADDED = 0
@@ -89,10 +94,6 @@ class TransitionCause(IntEnum):
     """A plugin requested it."""
     DONE = 11
     DELETED = 12
-
-    @property
-    def words(self) -> str:
-        return self.name.lower().replace("_", " ")
 
 
 class EventLabel:
@@ -169,7 +170,7 @@ TRANSITIONS: Final[dict[tuple[QueueState, QueueState, TransitionCause], str]] = 
 def check_transition(origin: QueueState, target: QueueState, cause: TransitionCause, subject: object) -> None:
     """Asserts that the transition is allowed."""
     assert (origin, target, cause) in TRANSITIONS, (
-        f"{subject}: no transition from {origin.words} to {target.words} with cause {cause.words}"
+        f"{subject}: no transition from {origin.text} to {target.text} with cause {cause.text}"
     )
 
 
@@ -259,7 +260,7 @@ class QueuedPod:
         return bool(self.unschedulable_plugins or self.pending_plugins)
 
     def __repr__(self) -> str:
-        return f"QueuedPod({self.pod.key} {self.state.words}, {self.attempts} attempts)"
+        return f"QueuedPod({self.pod.key} {self.state.text}, {self.attempts} attempts)"
 
 
 GroupKey = tuple[str, frozenset[str], frozenset[str], str | None]
@@ -314,7 +315,7 @@ class QueuedPodStatus:
     @property
     def summary(self) -> str:
         """The status in one line."""
-        parts = [f"{self.state.words} since {self.since_s:.3f} s: {self.cause.words}"]
+        parts = [f"{self.state.text} since {self.since_s:.3f} s: {self.cause.text}"]
         if self.event_label:
             parts[0] += f" ({self.event_label})"
         if self.gating_plugin is not None:
