@@ -32,7 +32,7 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.event_handlers.objects import WATCHED
+from mooring.scheduler.event_handlers import WATCHED
 from mooring.scheduler.scheduler import Scheduler
 
 COUNTED = ("cpu", "memory", "pods")

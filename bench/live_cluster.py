@@ -36,7 +36,7 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config import load_configuration
-from mooring.scheduler.queue.states import QueueState
+from mooring.scheduler.queue.queued_pod import QueueState
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.users import MASTERS_GROUP, User
 from mooring.store.interface import Store, StoreChange

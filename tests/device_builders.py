@@ -46,7 +46,7 @@ from mooring.api.views.devices import (
 )
 from mooring.api.views.meta import NodeSelector, ObjectMeta, OwnerReference, RawQuantity
 from mooring.api.views.pod import Pod, PodResourceClaim, PodResourceClaimStatus
-from mooring.scheduler.devices.results import only_on
+from mooring.scheduler.devices.allocator import only_on
 from tests.builders import pod
 
 GPU = "gpu.example.com"

@@ -20,7 +20,7 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.scheduler.config.load import load_configuration
-from mooring.scheduler.event_handlers.objects import WATCHED
+from mooring.scheduler.event_handlers import WATCHED
 from mooring.scheduler.scheduler import Scheduler
 from tests.deploy.manifests import DEPLOY, documents, installed, one, rights
 

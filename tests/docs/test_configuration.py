@@ -17,7 +17,6 @@ from mooring.scheduler.config.profiles import DEFAULT_PLUGINS
 from mooring.scheduler.config.types import ARGUMENTS, NO_PLUGINS, ConfigObject, ExtensionPoint
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.policy import load_configuration_or_policy
-from mooring.scheduler.policy.arguments import NodeLabelArgs, ServiceAffinityArgs
 from mooring.scheduler.policy.conversion import ALWAYS
 from mooring.scheduler.policy.types import (
     DEFAULT_PREDICATES,
@@ -28,9 +27,11 @@ from mooring.scheduler.policy.types import (
     STRATEGIES,
     STRATEGY_PLUGINS,
     WEIGHT_MAX,
+    NodeLabelArgs,
     Policy,
     PredicateArgument,
     PriorityArgument,
+    ServiceAffinityArgs,
 )
 from tests.docs.pages import Row, all_pages, page
 

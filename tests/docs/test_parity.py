@@ -22,8 +22,8 @@ from mooring.scheduler.catalogue import BUILT_IN, default_registry
 from mooring.scheduler.config import ConfigurationError, load_configuration
 from mooring.scheduler.config.types import ARGUMENTS, ExtensionPoint
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.extenders.client import ExtenderTransport
 from mooring.scheduler.extenders.extender import ExtenderError
-from mooring.scheduler.extenders.http import ExtenderTransport
 from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN
 from tests.builders import ZONE, disk, node, pod, pods_like, spread
 from tests.docs.pages import ROOT, Row, names_of_tests, page
@@ -278,7 +278,7 @@ def test_a_filter_whose_pre_filter_is_disabled_is_asked_all_the_same(
 def test_a_pod_with_too_many_resources_is_refused_in_words() -> None:
     resources = {f"example.com/r{number}": 1 for number in range(61)}
     message = decide(engine_of(node()), pod(others=resources)).message or ""
-    assert "pod requests 61 different resources, more than can be told apart" in message
+    assert "pod requests 61 different resources, more than the filter can distinguish" in message
 
 
 # The running scheduler

@@ -151,13 +151,13 @@ def _plugins(folder: Path, text: str) -> dict[str, Any]:
 
 
 PATTERNS = (
-    "…: there is no such file; wanted a Python file that defines plugins",
+    "…: there is no such file; expected a Python file that defines plugins",
     "…: is not Python: …",
     "…: fails when it is loaded: …",
     "…: found no plugin class; define one that inherits from …",
     "…: … cannot be imported: …",
     "…: … has no …",
-    "…: is …, wanted a class that inherits from …",
+    "…: is …, expected a class that inherits from …",
     "plugin … has no name: set …",
     "plugin … does not define …, which its extension points demand",
     "plugin … wants … in its constructor; a plugin is given only …",
@@ -251,7 +251,7 @@ FILES: Mapping[str, str | None] = {
 SOURCES = {
     "cannot be imported": "no_such_package.rules:Rule",
     "has no …": "mooring.scheduler.framework.plugin:NoSuchClass",
-    "wanted a class": "mooring.scheduler.framework.plugin:SCORE_MAX",
+    "expected a class": "mooring.scheduler.framework.plugin:SCORE_MAX",
 }
 """Importable names that cause an error, by a part of the message."""
 

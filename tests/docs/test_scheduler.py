@@ -15,11 +15,11 @@ from mooring.scheduler import loop
 from mooring.scheduler.binding import cycle
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.devices import allocator
-from mooring.scheduler.extenders import client, http
+from mooring.scheduler.extenders import client
 from mooring.scheduler.framework import waiting_pods
 from mooring.scheduler.framework.loading import ENTRY_POINT_GROUP
-from mooring.scheduler.queue import in_flight, queue
-from mooring.scheduler.queue.states import QueueState, TransitionCause
+from mooring.scheduler.queue import queue, sub_queues
+from mooring.scheduler.queue.queued_pod import QueueState, TransitionCause
 from mooring.scheduler.reporting.metrics import CounterFamily, FastCollector, ReadMetrics
 from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN
 from mooring.scheduler.scheduler import Limits, Scheduler
@@ -31,13 +31,12 @@ from tests.scheduler.world import World, play
 GUIDE = page("docs/scheduler.md")
 PROSE = " ".join(GUIDE.prose.split())
 CONSTANTS = (
-    in_flight,
+    sub_queues,
     queue,
     waiting_pods,
     cycle,
     loop,
     events,
-    http,
     client,
     allocator,
     memory,
@@ -121,12 +120,12 @@ def test_how_many_cycles_are_sampled() -> None:
 
 def test_every_state_has_a_row() -> None:
     assert [codes(state)[0] for state, _ in rows("state")] == [
-        state.words for state in QueueState if state is not QueueState.NOT_QUEUED
+        state.text for state in QueueState if state is not QueueState.NOT_QUEUED
     ]
 
 
 def test_every_cause_has_a_row() -> None:
-    assert [codes(cause)[0] for cause, _ in rows("cause")] == [cause.words for cause in TransitionCause]
+    assert [codes(cause)[0] for cause, _ in rows("cause")] == [cause.text for cause in TransitionCause]
 
 
 # --- limits -------------------------------------------------------------------------------------------------------

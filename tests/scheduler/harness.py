@@ -1,6 +1,6 @@
-"""Engines for tests: a cluster in one line, and questions to one plugin of it.
+"""Engines for tests: a cluster in one line, and functions that call one plugin of it.
 
-Nothing is left to chance: a tie goes to the node whose name comes first, and preemption starts its search there.
+Nothing is random: a tie goes to the node whose name comes first, and preemption starts its search there.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def test_pods_are_known_by_uid() -> None:
     assert list(engine.columns.pods) == ["2"]
 
 
-def test_forgetting_what_nobody_knows_changes_nothing() -> None:
+def test_removing_an_unknown_object_changes_nothing() -> None:
     engine = engine_of(node("n1"))
     for stranger in (node("n9"), pod("stranger"), pod("stranger", on="n1"), service("s"), namespace("shop")):
         engine.remove(stranger)
@@ -237,7 +237,7 @@ def test_reservations_are_taken_back_in_reverse() -> None:
     assert entries == [f"{name} unreserves lucky on n1" for name in ("Third", "Second", "First")]
 
 
-def test_a_rejected_reservation_leaves_nothing_behind() -> None:
+def test_a_rejected_reservation_leaves_no_trace() -> None:
     engine, entries = reserving()
     decision = decide(engine, pod("unlucky"))
     assert engine.assume(decision) == Status(Code.UNSCHEDULABLE, ("out of luck",), "Second")

@@ -85,7 +85,7 @@ def test_a_victim_that_leaves_by_itself_while_the_others_are_being_evicted(gone:
     play(story, through=faulty(slow))
 
 
-def test_a_preempting_pod_that_is_deleted_meanwhile_leaves_nothing_behind() -> None:
+def test_a_preempting_pod_that_is_deleted_meanwhile_leaves_no_trace() -> None:
     slow = Fault("delete", delay_s=10, times=None)
 
     async def story(world: World) -> None:

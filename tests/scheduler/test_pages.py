@@ -55,7 +55,7 @@ def test_the_queue() -> None:
     run(main(), clock)
 
 
-def test_a_pod_can_be_asked_wherever_it_is() -> None:
+def test_the_page_of_a_pod_in_any_state() -> None:
     """At each stop of its way: in flight, waiting for Permit, for PreBind, for the API server; on its node; nowhere."""
     clock = VirtualClock()
 

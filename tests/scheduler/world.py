@@ -8,8 +8,7 @@
 
     play(story)
 
-Objects are made by the builders of `tests.builders`; what is asked of the world is read from the store, not from the
-scheduler.
+The builders of `tests.builders` make objects. The functions of the world read the store, not the scheduler.
 """
 
 from __future__ import annotations

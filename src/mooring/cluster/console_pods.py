@@ -95,7 +95,7 @@ def manifest_pods_page(client: Client, worker: WorkerThread, pods_there: PodsThe
 @asynccontextmanager
 async def manifest_page(scheduler: Scheduler) -> AsyncIterator[dict[str, Page]]:
     """The page beside a scheduler whose API server is elsewhere."""
-    from mooring.scheduler.console.workloads import pods_of_workload  # numpy, which an API server does not need
+    from mooring.scheduler.console.pods import pods_of_workload  # numpy, which an API server does not need
 
     async def pods_there(kind: str, namespace: str, name: str) -> int:
         return pods_of_workload(scheduler, kind, namespace, name)

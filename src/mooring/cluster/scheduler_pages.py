@@ -37,18 +37,17 @@ from mooring.cluster.component_metrics import add_kubernetes_gauges
 from mooring.cluster.console_pages import OWN_DECISIONS, ConsoleSource, console_pages, node_table_pages
 from mooring.kit.clock import Clock
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.config.codec import encode_configuration
+from mooring.scheduler.config.load import encode_configuration
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.console.data import ConsoleData
 from mooring.scheduler.console.history import History
 from mooring.scheduler.console.pods import pod_types
 from mooring.scheduler.console.queue import WINDOW_MAX
 from mooring.scheduler.pages import cache_page, pod_page, pod_resources_text, queue_page
-from mooring.scheduler.plan.planner import PlanError, Planner
-from mooring.scheduler.plan.request import PlanRequest, PlanResult
-from mooring.scheduler.plan.slices import Unchanging, run_in_slices
+from mooring.scheduler.plan.planner import Planner
+from mooring.scheduler.plan.request import PlanError, PlanRequest, PlanResult, decode_request, pods_named
+from mooring.scheduler.plan.slices import NoChanges, run_in_slices
 from mooring.scheduler.plan.what_if import OutdatedPlan
-from mooring.scheduler.plan.wire import decode_request, pods_named
 from mooring.scheduler.reporting.decision_records import SHOWN_MAX
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.endpoints import Check, configuration_page, flags_page, health_pages, ping, status_page
@@ -347,13 +346,13 @@ class PlanPages:
     async def _planned(self, body: bytes) -> PageResponse:
         scheduler = self._scheduler
         async with self._turn:
-            await self._let_others_run()
+            await self._yield_control()
             try:
                 decoding = decode_request(body, scheduler.engine.columns, scheduler.pending_pods)
-                request = await run_in_slices(decoding, Unchanging(), self._clock.now_s, self._let_others_run)
-                await self._let_others_run()
+                request = await run_in_slices(decoding, NoChanges(), self._clock.now_s, self._yield_control)
+                await self._yield_control()
                 result = await self._plan(request)
-                await self._let_others_run()
+                await self._yield_control()
             except PlanError as error:
                 return text(f"{error}\n", 422)
             except OutdatedPlan as error:
@@ -365,7 +364,7 @@ class PlanPages:
         name = (page_request.query.get("node") or [""])[0]
         fits: list[dict[str, object]] = []
         async with self._turn:
-            await self._let_others_run()
+            await self._yield_control()
             if name not in self._scheduler.engine.columns.row_of:
                 return text(f"node: there is no node {name!r}\n", 404)
             for each in pod_types(self._scheduler, name):
@@ -382,9 +381,9 @@ class PlanPages:
         return as_json({"node": name, "types": fits})
 
     async def _plan(self, request: PlanRequest) -> PlanResult:
-        return await self._planner.plan_in_slices(request, self._clock.now_s, self._let_others_run)
+        return await self._planner.plan_in_slices(request, self._clock.now_s, self._yield_control)
 
-    async def _let_others_run(self) -> None:
+    async def _yield_control(self) -> None:
         await self._clock.wait(0)
         while self._scheduler.event_buffer.is_held:  # a decision waits for extenders, and needs the columns as they are
             await self._clock.wait(PLAN_RETRY_S)

@@ -41,8 +41,8 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.console.history import History
+from mooring.scheduler.extenders.client import ExtenderTransport
 from mooring.scheduler.extenders.extender import extenders_of
-from mooring.scheduler.extenders.http import ExtenderTransport
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.reporting.decision_log import DecisionLog
 from mooring.scheduler.reporting.recording import Recording

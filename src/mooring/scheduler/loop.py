@@ -215,8 +215,6 @@ class SchedulingLoop:
             decision.pod.key,
             took_s * 1000,
             self._engine.columns.node_count,
-            "waiting for extenders"
-            if self._extender_client is not None
-            else cycle.last_steps.words(decision.is_placed),
+            "waiting for extenders" if self._extender_client is not None else cycle.last_steps.text(decision.is_placed),
             extra=fields(pod=decision.pod.key, node=decision.node_name),
         )

@@ -99,7 +99,7 @@ def _nearest_nodes(engine: Engine, pod: PodInfo, count: int) -> dict[str, object
     found = explain(engine.cycle_for(pod).profile, engine.columns, pod, nearest_max=count)
     return {
         "nodesWithoutObstacles": found.free_count,
-        "obstaclesEverywhere": [each.document() for each in found.everywhere],
+        "obstaclesEverywhere": [obstacle.document() for obstacle in found.everywhere],
         "nearestNodes": [
             {"node": name, "obstacles": [each.document() for each in found.at(name)]} for name in found.nearest
         ],
@@ -157,9 +157,9 @@ def queued_pod_row(
         "uid": entry.pod.uid,
         "scheduler": entry.scheduler_name,
         "priority": entry.pod.signature.priority,
-        "state": status.state.words,
+        "state": status.state.text,
         "since": wall_time(status.since_s, clock),
-        "cause": status.cause.words,
+        "cause": status.cause.text,
         "event": status.event_label,
         "attempts": status.attempts,
     }

@@ -1,4 +1,4 @@
-"""Pauses the scheduler between scheduling cycles, and lets it do one step at a time.
+"""Pauses the scheduler between scheduling cycles, and runs it step by step.
 
     pause ──> no cycle begins ── step ──> one cycle: pop, filter, score, assume
                     ^                            │

@@ -38,17 +38,15 @@ from mooring.scheduler.binding.cycle import BindingCycle
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import SchedulerConfiguration
-from mooring.scheduler.config.codec import configuration_hash
+from mooring.scheduler.config.load import configuration_hash
 from mooring.scheduler.cycle.schedule_pod import TieBreak
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_buffer import BufferedPagedSink, BufferedSink, EventBuffer
-from mooring.scheduler.event_handlers.objects import EventTiming, object_handlers
-from mooring.scheduler.event_handlers.pods import PodEventHandler
+from mooring.scheduler.event_handlers import EventTiming, PodEventHandler, object_handlers
 from mooring.scheduler.eviction import Evictor, RunningPreemptions
-from mooring.scheduler.extenders.client import ExtenderClient
+from mooring.scheduler.extenders.client import ExtenderClient, ExtenderTransport
 from mooring.scheduler.extenders.cycle import cycle_factory
 from mooring.scheduler.extenders.extender import Transport, extenders_of
-from mooring.scheduler.extenders.http import ExtenderTransport
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.waiting_pods import WaitingPods
@@ -59,8 +57,7 @@ from mooring.scheduler.reporting.decision_log import DecisionLog
 from mooring.scheduler.reporting.decision_records import BEST_NODES_MAX
 from mooring.scheduler.reporting.metrics import Metrics, ReadMetrics
 from mooring.scheduler.reporting.recording import Recording, recorded_sink
-from mooring.scheduler.reporting.reports import Reports
-from mooring.scheduler.reporting.status_writer import StatusWriter
+from mooring.scheduler.reporting.reports import Reports, StatusWriter
 
 logger = logging.getLogger(__name__)
 

@@ -39,9 +39,8 @@ from mooring.scheduler.cache.resources import CPU, MEMORY
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.add_nodes import add_node, daemon_pods, place_all
 from mooring.scheduler.plan.drain import cordon, drain_node
-from mooring.scheduler.plan.new_nodes import NewNode
+from mooring.scheduler.plan.new_objects import NewNode, RemovalOutcome, removal_outcome
 from mooring.scheduler.plan.place import eviction_budgets, without_preemption
-from mooring.scheduler.plan.replacement import RemovalOutcome, fate_of
 from mooring.scheduler.plan.slices import Slices, run_to_end
 from mooring.scheduler.plan.what_if import WhatIf
 from mooring.simulator.events import (
@@ -76,7 +75,7 @@ def has_pods(engine: Engine, name: str) -> bool:
     """Whether a node has pods that do not end with it."""
     row = engine.columns.row_of.get(name)
     return row is not None and any(
-        fate_of(pod) is not RemovalOutcome.ENDS for pod in engine.columns.pods_on[row].values()
+        removal_outcome(pod) is not RemovalOutcome.ENDS for pod in engine.columns.pods_on[row].values()
     )
 
 

@@ -28,7 +28,7 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import PreemptionPlan
 from mooring.scheduler.engine import Engine, UnknownProfileError
-from mooring.scheduler.plan.replacement import RemovalOutcome, fate_of
+from mooring.scheduler.plan.new_objects import RemovalOutcome, removal_outcome
 from mooring.simulator.autoscaler import Autoscaler
 from mooring.simulator.budgets import EngineBudgets
 from mooring.simulator.errors import ScenarioError
@@ -304,7 +304,7 @@ class EngineSimulation:
         for name in drain.names:
             row = columns.row_of.get(name)
             for info in list(columns.pods_on[row].values()) if row is not None else ():
-                if fate_of(info) is RemovalOutcome.ENDS:
+                if removal_outcome(info) is RemovalOutcome.ENDS:
                     continue  # as kubectl drain --ignore-daemonsets
                 found += 1
                 if budgets.blocking(info):

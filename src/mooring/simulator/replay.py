@@ -47,8 +47,7 @@ from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
 from mooring.scheduler.cycle.schedule_pod import TieBreak
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.event_handlers.objects import object_handlers
-from mooring.scheduler.event_handlers.pods import PodEventHandler
+from mooring.scheduler.event_handlers import PodEventHandler, object_handlers
 from mooring.scheduler.failure import rejected_in_cycle
 from mooring.scheduler.framework.plugin import AssumesWrites, PreBind
 from mooring.scheduler.framework.registry import Registry

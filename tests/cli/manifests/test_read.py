@@ -18,7 +18,7 @@ from mooring.cli.manifests import yaml_chunks
 from mooring.cli.manifests.checks import problems_of
 from mooring.cli.manifests.kinds import advice_for, is_skipped
 from mooring.cli.manifests.read import Manifests, Source, find_sources, read_manifests, read_objects
-from mooring.scheduler.event_handlers.objects import WATCHED
+from mooring.scheduler.event_handlers import WATCHED
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
 

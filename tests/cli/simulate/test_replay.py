@@ -12,7 +12,7 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run as run_virtual
 from mooring.scheduler.catalogue import configuration_with
-from mooring.scheduler.config.codec import encode_configuration
+from mooring.scheduler.config.load import encode_configuration
 from mooring.scheduler.reporting.recording import Recording
 from tests.builders import node, pod
 from tests.cli.screens import ROOT, run

@@ -33,7 +33,7 @@ from mooring.kubelet.probes.handlers import (
 from mooring.kubelet.views import ExecAction, HTTPGetAction, HTTPHeader
 from tests.kubelet.harness import container_with
 from tests.ports import silent_port
-from tests.scheduler.extenders.server import server_security
+from tests.scheduler.extenders.builders import server_security
 from tests.waiting import LIMIT_S
 
 

@@ -39,7 +39,7 @@ def test_without_a_time_nothing_is_ever_overdue() -> None:
     assert assumed_pods.next_expiry_s is None
 
 
-def test_an_answer_that_comes_after_the_watch_changes_nothing() -> None:
+def test_a_response_after_the_watch_event_changes_nothing() -> None:
     assumed_pods = AssumedPods(ttl_s=30.0)
     assumed = assumed_pods.add(RECORD, "n1")
     assumed_pods.remove(RECORD.uid)  # the watch was faster
@@ -55,7 +55,7 @@ def test_a_pod_is_assumed_once() -> None:
         assumed_pods.add(RECORD, "n2")
 
 
-def test_a_binding_that_is_accepted_after_its_pod_was_deleted_leaves_nothing_behind() -> None:
+def test_a_binding_that_is_accepted_after_its_pod_was_deleted_leaves_no_trace() -> None:
     assumed_pods = AssumedPods(ttl_s=30.0)
     assumed = assumed_pods.add(RECORD, "n1")
     assumed_pods.release(RECORD.uid)
@@ -75,7 +75,7 @@ def play_with_lost_binding(story: object, *faults: Fault) -> None:
     )
 
 
-def test_a_pod_that_was_not_bound_is_bound_now_and_others_are_notified_of_its_resources_meanwhile() -> None:
+def test_an_unbound_pod_is_bound_again_and_its_resources_are_free_in_between() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(5)

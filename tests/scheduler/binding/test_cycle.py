@@ -20,8 +20,7 @@ from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint,
 from mooring.scheduler.framework.plugin import SKIP, Bind, Permit, PostBind, PreBind, Reserve, Skip, Wait
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.framework.waiting_pods import WaitingPod
-from mooring.scheduler.queue.queued_pod import QueuedPod
-from mooring.scheduler.queue.states import QueueState
+from mooring.scheduler.queue.queued_pod import QueuedPod, QueueState
 from mooring.scheduler.scheduler import Limits
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
@@ -156,7 +155,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
             {"permit": Wait(float("nan"))},
             ["permit", "unreserve"],
             ERROR,
-            'running Permit plugin "Diary": it answered Wait(timeout_s=nan), which is no answer to Permit',
+            'running Permit plugin "Diary": it returned Wait(timeout_s=nan), which is not a result of Permit',
             QueueState.ERROR_BACKOFF,
             id="Permit answers what is no time",
         ),
@@ -231,7 +230,7 @@ def test_from_wherever_it_fails_the_columns_are_as_before_and_the_pod_is_back(
         pytest.param(WaitingPod.preempt, QueueState.ERROR_BACKOFF, id="after an error"),
     ],
 )
-def test_others_who_sleep_are_notified_of_the_resources_that_becomes_free(
+def test_unschedulable_pods_get_an_event_for_freed_resources(
     end: Callable[[WaitingPod, str, str], bool], state: QueueState
 ) -> None:
     async def story(world: World) -> None:
@@ -329,7 +328,7 @@ def test_while_the_lookup_fails_the_pod_stays_assumed_up_to_a_limit() -> None:
     write_diary(story, Fault("bind", Outcome.REQUEST_LOST), nobody_answers)
 
 
-def test_who_was_forestalled_on_the_very_node_has_no_success_to_tell() -> None:
+def test_a_pod_that_another_scheduler_bound_to_the_same_node_reports_no_success() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(0.5)
@@ -348,7 +347,7 @@ def test_who_was_forestalled_on_the_very_node_has_no_success_to_tell() -> None:
 # --- 3. The event buffer ----------------------------------------------------------------------------------------------
 
 
-def test_while_the_cluster_stands_still_a_failure_waits() -> None:
+def test_a_failure_waits_while_the_event_buffer_is_held() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(0.1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.labels import ABSENT, LabelColumn
+from mooring.scheduler.cache.nodes import ABSENT, LabelColumn
 from mooring.scheduler.cache.resources import ANY_ADDRESS, HostPort
 from mooring.scheduler.cache.selectors import ExistingTerm, MatchCounter, PodSelector
 from mooring.scheduler.cache.volumes import disks_of
@@ -103,8 +103,8 @@ def _classes(columns: Columns) -> State:
     }
 
 
-def _counter(columns: Columns, parts: tuple[PodSelector, ...], wants_terminating: bool) -> State:
-    counter = columns.selectors.counter(parts, wants_terminating)
+def _counter(columns: Columns, parts: tuple[PodSelector, ...], counts_terminating: bool) -> State:
+    counter = columns.selectors.counter(parts, counts_terminating)
     counted = {name: int(counter.rows[row]) for name, row in columns.row_of.items() if counter.rows[row]}
     return {
         "condition": [(sorted(part.namespaces or ()), str(part.selector)) for part in parts],

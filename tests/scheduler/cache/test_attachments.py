@@ -1,4 +1,4 @@
-"""How many different volumes each row has attached."""
+"""Attached volumes: how many different volumes of a driver each row has."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_either_may_come_first() -> None:
     assert _limits(csi_nodes, EBS) == [NO_LIMIT, 25]
 
 
-def test_a_row_that_another_node_takes_over_says_what_that_one_says() -> None:
+def test_a_reused_row_has_the_properties_of_its_new_node() -> None:
     columns = _cluster_with_csi_nodes("n1")
     columns.objects.of(CSINode).put(csi_node("n1", {EBS: 25}, migrated=["kubernetes.io/aws-ebs"]))
     csi_nodes = _synced(columns)

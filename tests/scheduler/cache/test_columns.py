@@ -1,4 +1,4 @@
-"""The columns: rows of nodes, sums of pods, and what happens to pods whose node is not there."""
+"""The columns: rows of nodes, sums of pods, and pods whose node does not exist."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def used(columns: Columns, name: str) -> tuple[int, int]:
     return int(columns.resources.used[PODS, row]), int(columns.resources.used[CPU, row])
 
 
-def test_a_row_belongs_to_its_node_until_that_goes() -> None:
+def test_a_row_belongs_to_its_node_until_the_node_is_removed() -> None:
     columns = engine_of(node("n1"), node("n2"), node("n3")).columns
     row = columns.row_of["n2"]
     columns.put_node(node("n2", cpu=64))
@@ -132,7 +132,7 @@ def test_pods_that_are_placed_together_count_as_if_placed_alone(copies: int) -> 
 
 
 @pytest.mark.parametrize("sort", [{"cpu": 1}, {"terminating": True}, {"ports": ["80"]}, {"near": [pods_like("zone")]}])
-def test_a_pod_with_other_labels_counts_as_if_placed_anew(sort: dict[str, Any]) -> None:
+def test_a_relabelled_pod_counts_as_if_placed_again(sort: dict[str, Any]) -> None:
     relabelled, anew = (engine_of(node("n1", zone="a"), node("n2", zone="b")).columns for _ in range(2))
     before = pod("p", on="n1", labels={"app": "web"}, **sort)
     after = pod("p", on="n1", labels={"app": "web", "zone": "a"}, **sort)

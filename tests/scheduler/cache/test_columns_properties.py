@@ -1,4 +1,4 @@
-"""Columns after any history equal columns built anew from what is left; and a transaction leaves no trace."""
+"""Columns after any history equal columns built anew from the remaining objects; a transaction leaves no trace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.scheduler.random_world import World
 @pytest.mark.parametrize("memory", ["roomy", "cramped"])
 @settings(max_examples=60)
 @given(seed=world_seeds, events=event_seeds)
-def test_columns_after_any_history_equal_columns_built_anew(memory: str, seed: int, events: Seeds) -> None:
+def test_columns_after_any_history_equal_newly_built_columns(memory: str, seed: int, events: Seeds) -> None:
     history = History(seed)
     with forgetful(memory == "cramped"):
         for event in events:

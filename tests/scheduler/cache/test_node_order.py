@@ -1,4 +1,4 @@
-"""The order of nodes: zones in turn, and each search from where the last one ended."""
+"""The order of nodes: zones round robin, and each search from where the last one ended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def names(columns: Columns, order: NodeOrder, among: Sequence[str] | None = None
     if among is not None:
         mask = np.zeros(columns.height, dtype=np.bool_)
         mask[columns.rows_named(among)] = True
-    return [columns.node_names[row] for row in order.in_turn(mask).tolist()]
+    return [columns.node_names[row] for row in order.rows_in_order(mask).tolist()]
 
 
 def known(*nodes: Node) -> tuple[Columns, NodeOrder]:
@@ -119,7 +119,7 @@ class Tree:
                     self.zones.remove((zone, nodes))
                 return
 
-    def in_turn(self) -> list[str]:
+    def rows_in_order(self) -> list[str]:
         longest = max((len(nodes) for _, nodes in self.zones), default=0)
         return [nodes[turn] for turn in range(longest) for _, nodes in self.zones if turn < len(nodes)]
 
@@ -139,7 +139,7 @@ def test_any_history_leads_to_the_order_of_the_tree(steps: list[Step]) -> None:
         else:
             tree.put(name, zone)
             columns.put_node(node(name, zone=zone))
-        assert names(columns, order) == tree.in_turn()
+        assert names(columns, order) == tree.rows_in_order()
 
 
 @given(STEPS)
@@ -151,4 +151,4 @@ def test_nodes_that_were_added_together_are_ordered_by_arrival(steps: list[Step]
             arrived.add(name)
             tree.put(name, zone)
             columns.put_node(node(name, zone=zone))
-    assert names(columns, NodeOrder(columns)) == tree.in_turn()
+    assert names(columns, NodeOrder(columns)) == tree.rows_in_order()

@@ -12,8 +12,7 @@ from mooring.api.views.pod import Pod
 from mooring.scheduler.cache import arrays, nodes
 from mooring.scheduler.cache.arrays import CAPACITY_MIN, ChangeLog, Rows, capacity_for, grown, length_of, places_of_max
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.labels import ABSENT, LabelColumn, LabelColumns
-from mooring.scheduler.cache.nodes import ImageColumns, TaintColumns
+from mooring.scheduler.cache.nodes import ABSENT, ImageColumns, LabelColumn, LabelColumns, TaintColumns
 from tests.api.builders import node_selector, preferred, taint, term
 from tests.builders import ZONE, node, pod
 
@@ -38,7 +37,7 @@ def test_an_array_that_is_long_enough_stays_the_same() -> None:
 
 
 @pytest.mark.parametrize(("rows", "length"), [(slice(0, 7), 7), (slice(2, 7), 5), (np.array([4, 1]), 2)])
-def test_how_many_rows_are_asked_about(rows: Rows, length: int) -> None:
+def test_length_of_rows(rows: Rows, length: int) -> None:
     assert length_of(rows) == length
 
 
@@ -89,7 +88,7 @@ def test_a_new_reader_reads_all_rows() -> None:
     assert log_of(1, 2).since(-1) is None
 
 
-def test_the_log_forgets_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_change_log_drops_old_changes_and_returns_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrays, "LOG_LENGTH_MAX", 4)
     log = log_of(*range(10))
     assert log.position == 10
@@ -169,7 +168,7 @@ def test_expressions_are_evaluated_for_each_code() -> None:
     assert column.evaluate_in(["a", "x"], negated=True)[rows].tolist() == [False, True, True, True]
 
 
-def test_a_column_that_is_asked_for_late_knows_all_rows() -> None:
+def test_a_label_column_created_late_has_all_rows() -> None:
     labels = LabelColumns(8)
     labels.set(0, {"zone": "a", "host": "n0"})
     labels.set(1, {"host": "n1"})
@@ -193,7 +192,7 @@ def test_columns_follow_a_node_that_changes() -> None:
     assert labels.of(1) == {}
 
 
-def test_a_column_knows_whether_rows_share_a_value() -> None:
+def test_is_unique_is_false_while_rows_share_a_value() -> None:
     labels = LabelColumns(8)
     host = labels.column("host")
     seen = [host.is_unique]
@@ -291,7 +290,7 @@ def test_preferences_add_up() -> None:
     assert columns.node_selection.preference(compile_preferred(()), slice(0, 4)).tolist() == [0, 0, 0, 0]
 
 
-def test_answers_follow_nodes_that_change() -> None:
+def test_evaluated_requirements_follow_changed_nodes() -> None:
     columns = columns_of(*NODES)
     wanting = pod(nodes=node_selector(term("cores Gt 8")))
     assert matching(columns, wanting) == ["n1"]
@@ -303,7 +302,7 @@ def test_answers_follow_nodes_that_change() -> None:
     assert matching(columns, wanting) == ["n9"]
 
 
-def test_more_requirements_than_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_requirements_than_the_cache_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nodes, "EVALUATIONS_MAX", 2)
     columns = columns_of(*NODES)
     for _ in range(2):
@@ -368,7 +367,7 @@ def test_an_image_is_known_by_all_its_names() -> None:
     assert held(images) == {"web:1": (10, [3]), "web@sha256:abc": (10, [3]), "db:1": (20, [3])}
 
 
-def test_the_first_node_that_reports_an_image_says_its_size() -> None:
+def test_an_image_has_the_size_that_the_first_node_reported() -> None:
     images = ImageColumns()
     images.set(0, [image(10, "web:1")])
     images.set(1, [image(99, "web:1")])

@@ -102,7 +102,7 @@ VICTIMS = (
         ),
     ],
 )
-def test_who_violates_a_budget(budgets: list[PodDisruptionBudget], violating: list[str]) -> None:
+def test_which_pods_violate_a_budget(budgets: list[PodDisruptionBudget], violating: list[str]) -> None:
     engine = engine_of(*budgets)
     victims = [engine.record(view) for view in VICTIMS]
     found, others = DisruptionBudgets(engine.columns.objects.of(PodDisruptionBudget)).split(victims)

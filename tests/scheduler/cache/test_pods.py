@@ -1,19 +1,26 @@
-"""Pods as they are remembered: what makes two of them one shape, and what a record says."""
+"""Records of pods, and their signatures: which pods share one, and when it is dropped and registered again."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
 
+from mooring.api.labels import compile_selector
 from mooring.api.views.meta import Condition
 from mooring.api.views.pod import ContainerPort, Pod, PodAffinityTerm, ResourceRequirements
 from mooring.api.views.storage import ImageVolumeSource, Volume
 from mooring.kit.clock import parse_rfc3339
+from mooring.scheduler.cache import pods
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import NO_START_S, Nominations, PodInfo, host_ports, signature_key
 from mooring.scheduler.cache.resources import HostPort
-from tests.api.builders import container, node_selector, preferred, resized, sidecar, term
-from tests.builders import HOSTNAME, ZONE, claim_volume, disk, owned_by, pod, pods_like, spread
+from mooring.scheduler.cache.selectors import PodSelector
+from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from tests.api.builders import container, node_selector, preferred, resized, selector, sidecar, term
+from tests.builders import HOSTNAME, ZONE, claim_volume, disk, node, owned_by, pod, pods_like, spread
+from tests.scheduler.harness import decide, engine_of, rejected_by
 
 WEB = {"app": "web"}
 NEAR: PodAffinityTerm = pods_like(ZONE, app="db")
@@ -104,7 +111,7 @@ def test_pods_that_were_granted_different_things_count_for_different_things(stat
         pytest.param({"conditions": (Condition(type="Ready", status="True"),)}, id="and it is ready"),
     ],
 )
-def test_a_pod_that_was_granted_what_it_asked_for_keeps_its_shape(status: dict[str, object]) -> None:
+def test_a_pod_with_its_requests_granted_keeps_its_signature(status: dict[str, object]) -> None:
     assert signature_key(replace(RUNNING, status=replace(RUNNING.status, **status))) == signature_key(RUNNING)
 
 
@@ -122,7 +129,7 @@ def test_a_pod_that_was_granted_what_it_asked_for_keeps_its_shape(status: dict[s
         pytest.param({"resources": ResourceRequirements(requests={"cpu": 1})}, id="as a whole"),
     ],
 )
-def test_a_pod_of_which_a_kubelet_says_something_special_has_a_shape_of_its_own(status: dict[str, object]) -> None:
+def test_a_resized_pod_has_another_signature(status: dict[str, object]) -> None:
     assert signature_key(replace(RUNNING, status=replace(RUNNING.status, **status))) != signature_key(RUNNING)
 
 
@@ -142,7 +149,7 @@ def test_host_ports_of_containers_that_stay() -> None:
     assert host_ports(made.spec) == (HostPort("UDP", 9, "10.0.0.1"), HostPort("TCP", 80, "0.0.0.0"))
 
 
-def test_a_record_says_who_and_where() -> None:
+def test_a_record_has_identity_and_node() -> None:
     view = pod("web-1", namespace="shop", uid="u1", on="n1", nominated="n2", priority=7, claims=["data"], started_s=9.0)
     record = Columns().record(view)
     assert (record.key, record.namespace, record.uid, record.priority) == ("shop/web-1", "shop", "u1", 7)
@@ -171,19 +178,19 @@ def test_a_pod_on_its_way_out(view: Pod, terminating: bool, disrupted: bool) -> 
     assert (record.terminating, record.disrupted) == (terminating, disrupted)
 
 
-def test_volumes_that_no_rule_reads_are_not_remembered() -> None:
+def test_volumes_that_no_plugin_reads_are_not_stored() -> None:
     record = Columns().record(pod(volumes=[Volume(name="token"), disk("d")]))
     assert [volume.name for volume in record.volumes] == ["d"]
 
 
-def pods(*names: str) -> list[PodInfo]:
+def records(*names: str) -> list[PodInfo]:
     columns = Columns()
     return [columns.record(pod(name)) for name in names]
 
 
 def test_pods_are_found_by_node_in_the_order_of_nomination() -> None:
     nominations = Nominations()
-    first, second, third = pods("a", "b", "c")
+    first, second, third = records("a", "b", "c")
     for nominated in (second, first, third):
         nominations.add(nominated, "n1" if nominated is not third else "n2")
     assert list(nominations.on("n1")) == [second, first]
@@ -194,7 +201,7 @@ def test_pods_are_found_by_node_in_the_order_of_nomination() -> None:
 
 def test_a_new_nomination_replaces_the_old_one() -> None:
     nominations = Nominations()
-    (nominated,) = pods("a")
+    (nominated,) = records("a")
     nominations.add(nominated, "n1")
     nominations.add(nominated, "n2")
     assert list(nominations.on("n1")) == []
@@ -204,7 +211,7 @@ def test_a_new_nomination_replaces_the_old_one() -> None:
 
 def test_a_withdrawn_nomination_leaves_nothing() -> None:
     nominations = Nominations()
-    (nominated,) = pods("a")
+    (nominated,) = records("a")
     nominations.add(nominated, "n1")
     assert nominations.get(nominated.uid) is nominated
     assert nominations.remove(nominated) == "n1"
@@ -212,3 +219,90 @@ def test_a_withdrawn_nomination_leaves_nothing() -> None:
     assert nominations.get(nominated.uid) is None
     assert nominations.node_of(nominated) is None
     assert (len(nominations), list(nominations.nodes())) == (0, [])
+
+
+@pytest.fixture(autouse=True)
+def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sweeps spare nobody who has no pods."""
+    monkeypatch.setattr(pods, "RECENT_USES", 0)
+
+
+def swept(columns: Columns) -> None:
+    columns.record(pod("somebody else", namespace="elsewhere"))
+    columns.signatures.sweep()
+
+
+def web(name: str, apart: Sequence[PodAffinityTerm] = ()) -> Pod:
+    return pod(name, labels=WEB, apart=apart)
+
+
+def test_pods_that_are_alike_share_a_shape() -> None:
+    columns = Columns()
+    assert columns.record(web("a")).signature is columns.record(web("b")).signature
+    assert len(columns.signatures) == 1
+
+
+def test_an_unused_signature_is_removed() -> None:
+    columns = Columns()
+    signature = columns.record(web("a", apart=[pods_like(HOSTNAME, app="web")])).signature
+    swept(columns)
+    assert not signature.registered
+    assert list(columns.terms) == []
+    assert all(each.labels != WEB for each in columns.selectors.classes)
+
+
+def test_a_shape_with_placed_pods_stays() -> None:
+    columns = Columns()
+    columns.put_node(node("n1"))
+    record = columns.record(web("a"))
+    columns.place(record, "n1")
+    swept(columns)
+    assert record.signature.registered
+    columns.displace(record)
+    swept(columns)
+    assert not record.signature.registered
+
+
+def test_the_registry_sweeps_itself_when_it_has_grown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pods, "SIGNATURES_BEFORE_SWEEP", 4)
+    registry = Columns()
+    registry.signatures.sweep()
+    for number in range(50):
+        registry.record(pod(f"p{number}", labels={"number": str(number)}))
+    assert len(registry.signatures) <= 5
+
+
+def test_a_pod_that_outlived_its_shape_is_placed_as_any_other() -> None:
+    columns = Columns()
+    columns.put_node(node("n1"))
+    old = columns.record(web("old"))
+    swept(columns)
+    new = columns.record(web("new"))
+    columns.place(old, "n1")
+    assert old.signature is new.signature
+    columns.displace(old)
+    swept(columns)
+    columns.place(new, "n1")
+    part = PodSelector(None, compile_selector(selector(app="web")))
+    assert columns.selectors.counter((part,), counts_terminating=False).rows[0] == 1
+
+
+def test_a_pod_that_outlived_its_shape_is_rejected_as_any_other() -> None:
+    engine = engine_of(node("n1"))
+    waiting = engine.record(web("waiting"))
+    swept(engine.columns)
+    engine.put(pod("loner", on="n1", apart=[pods_like(HOSTNAME, app="web")]))
+    status = engine.decide(waiting, in_full=True).node_to_status["n1"]
+    assert status is not None
+    assert status.reasons == ("node(s) didn't satisfy existing pods anti-affinity rules",)
+
+
+def test_a_shape_that_comes_back_carries_its_terms_again() -> None:
+    engine = engine_of(node("n1"), node("n2"))
+    loner = engine.record(web("loner", apart=[pods_like(HOSTNAME, app="web")]))
+    swept(engine.columns)
+    engine.columns.place(loner, "n2")
+    assert rejected_by(engine, InterPodAffinity, web("another")) == {
+        "n2": ("node(s) didn't satisfy existing pods anti-affinity rules",)
+    }
+    assert decide(engine, web("another")).node_name == "n1"

@@ -1,4 +1,4 @@
-"""Resources of any name: slots, request vectors, what a node offers."""
+"""Resource columns: slots, request vectors, allocatable amounts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GPU, FPGA = "example.com/gpu", "example.com/fpga"
 @pytest.mark.parametrize(
     ("name", "slot"), [("cpu", CPU), ("memory", MEMORY), ("ephemeral-storage", EPHEMERAL_STORAGE), ("pods", PODS)]
 )
-def test_everybody_needs_these(name: str, slot: int) -> None:
+def test_fixed_slots_of_resources(name: str, slot: int) -> None:
     assert ResourceColumns(4).slot(name) == slot
 
 
@@ -98,7 +98,7 @@ def ports(*texts: str) -> tuple[HostPort, ...]:
         ("10.0.0.1:53/UDP", "10.0.0.1:53/TCP", False),
     ],
 )
-def test_who_is_in_whose_way(taken: str, wanted: str, is_conflict: bool) -> None:
+def test_pods_with_conflicting_disks(taken: str, wanted: str, is_conflict: bool) -> None:
     columns = PortColumns()
     columns.take(2, ports(taken))
     assert columns.conflicts(ports(wanted), height=4).tolist() == [False, False, is_conflict, False]

@@ -1,4 +1,4 @@
-"""Pods counted by selector: for each row and for each domain, from whenever somebody asks."""
+"""Counts of pods by selector, for each row and for each domain, from the first use of the selector on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def part(selected: LabelSelector | None, *namespaces: str) -> PodSelector:
 
 
 def count(columns: Columns, *parts: PodSelector, terminating: bool = False) -> MatchCounter:
-    return columns.selectors.counter(parts, wants_terminating=terminating)
+    return columns.selectors.counter(parts, counts_terminating=terminating)
 
 
 def rows(columns: Columns, counter: MatchCounter) -> dict[str, int]:
@@ -109,7 +109,7 @@ def test_equal_conditions_share_a_counter() -> None:
     assert count(columns, part(selector(app="web"))) is not same
 
 
-def test_a_counter_that_was_retired_counts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dropped_counter_is_counted_again(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = engine_of(*CLUSTER)
     columns = engine.columns
     kept = count(columns, part(selector(app="web"), "default"))
@@ -217,7 +217,7 @@ def test_terms_are_counted_by_domain() -> None:
     assert existing_terms(engine.columns) == {TermKind.ANTI_AFFINITY_REQUIRED: {"b": 2, "c": 1}}
 
 
-def test_pods_that_say_the_same_share_a_term() -> None:
+def test_pods_with_equal_terms_share_them() -> None:
     engine = engine_of(node("n1", zone="a"))
     engine.put(pod("web", on="n1", labels=WEB, cpu=1, apart=[NEAR_DB]))
     engine.put(pod("other", on="n1", apart=[pods_like(ZONE, "app In db")]))
@@ -258,7 +258,7 @@ def test_terms_select_namespaces_by_their_labels(namespaces_like: LabelSelector,
     assert {n for n in listeners if spoken_to(engine.columns, pod(namespace=n, labels=WEB))} == is_spoken_to
 
 
-def test_a_namespace_that_changes_its_labels_is_selected_anew() -> None:
+def test_a_namespace_with_changed_labels_is_matched_again() -> None:
     engine = engine_of(node("n1", zone="a"), namespace("shop", team="x"))
     term = pods_like(ZONE, app="web", namespaces_like=selector(team="x"))
     listener = pod(namespace="shop", labels=WEB)

@@ -1,4 +1,4 @@
-"""Words for configurations in tests: written data, and what became of it."""
+"""Builders of configurations: written data, and what it is decoded to."""
 
 from collections.abc import Callable
 

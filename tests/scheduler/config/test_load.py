@@ -1,4 +1,4 @@
-"""A file's data becomes a configuration, or a list of everything that is wrong with it."""
+"""The data of a file becomes a configuration, or a list of all its problems."""
 
 import pytest
 from hypothesis import given
@@ -439,7 +439,7 @@ def test_all_that_cannot_be_decoded_is_reported_with_its_path() -> None:
     ]
 
 
-def test_rules_are_asked_only_of_what_could_be_decoded() -> None:
+def test_validation_runs_only_if_decoding_succeeds() -> None:
     assert paths_complained_about(configuration(parallelism=-1, zzz=1)) == ["zzz"]
 
 
@@ -461,5 +461,5 @@ JSON_LIKE = st.recursive(
 
 
 @given(st.dictionaries(NAMES.filter(lambda name: name != "apiVersion"), JSON_LIKE, max_size=4))
-def test_any_data_loads_or_is_rejected_in_words(fields: dict[str, object]) -> None:
+def test_any_data_loads_or_is_rejected_with_a_message(fields: dict[str, object]) -> None:
     assert all(complaints_about(configuration(**fields)))

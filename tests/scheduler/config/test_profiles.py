@@ -139,7 +139,7 @@ def test_a_plugin_that_is_off_gets_no_arguments() -> None:
     ]
 
 
-def test_the_default_profile_answers_to_the_default_name() -> None:
+def test_the_default_profile_has_the_default_scheduler_name() -> None:
     assert default_profile().scheduler_name == "default-scheduler"
     assert default_profile().plugins.multi_point.enabled == DEFAULT_PLUGINS
 
@@ -254,14 +254,14 @@ def test_a_plugin_takes_part_wherever_it_can() -> None:
         pytest.param(["All=-2"], {}, ["All=-2"], id="a negative weight stands, as in kube-scheduler"),
     ],
 )
-def test_a_point_overrules_what_is_said_of_all_points(
+def test_a_point_takes_precedence_over_multi_point(
     multi_point: list[str], score: dict[str, list[str]], expected: list[str]
 ) -> None:
     here: Written = {key: plugins(*listed) for key, listed in score.items()}
     assert names(plan_of(multi_point=plugins(*multi_point), score=here), ExtensionPoint.SCORE) == expected
 
 
-def test_what_is_said_of_one_point_leaves_the_others_alone() -> None:
+def test_the_list_of_one_point_does_not_affect_other_points() -> None:
     plan = plan_of(multi_point=plugins("All", "Gpu"), score={"disabled": plugins("Gpu"), "enabled": plugins("Rack")})
     assert names(plan, ExtensionPoint.PRE_SCORE) == ["All", "Gpu"]
 
@@ -450,7 +450,7 @@ SCORERS = st.sampled_from(["Gpu", "Rack", "Tide"])
     enabled=st.lists(SCORERS, unique=True),
     disabled=st.lists(st.sampled_from(["Gpu", "Rack", "Tide", "*"]), unique=True),
 )
-def test_who_scores_follows_from_who_is_enabled_and_disabled(
+def test_scoring_plugins_by_enabled_and_disabled_lists(
     everywhere: list[str], enabled: list[str], disabled: list[str]
 ) -> None:
     plan = plan_of(

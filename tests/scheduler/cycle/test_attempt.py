@@ -1,4 +1,4 @@
-"""An attempt: what each row answered, put together from filters that were asked in any order."""
+"""An attempt: the status of each row, from the results of filters in any order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.catalogue import PLUGINS
-from mooring.scheduler.cycle.attempt import LEFT_OUT, DryRun
+from mooring.scheduler.cycle.attempt import EXCLUDED, DryRun
 from mooring.scheduler.cycle.result_cache import FITS
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import Filter, PreFilter, Proceed
@@ -44,7 +44,7 @@ def cluster() -> Engine:
 BIG = pod(cpu=2, labels=WEB, apart=[pods_like(HOSTNAME, app="web")])
 
 
-def test_the_first_rejecting_filter_and_what_it_said() -> None:
+def test_the_first_rejecting_filter_and_its_reasons() -> None:
     engine = cluster()
     attempt = attempt_of(engine, BIG)
     said = {name: attempt.status_at(row) for name, row in engine.columns.row_of.items()}
@@ -84,12 +84,12 @@ def test_filters_that_rejected_some_rows() -> None:
     assert found == {"NodeUnschedulable": 1, "TaintToleration": 1, "NodeResourcesFit": 2, "InterPodAffinity": 1}
 
 
-def test_rows_that_nobody_was_asked_about() -> None:
+def test_excluded_rows() -> None:
     engine = engine_of(node("n1"), node("n2"), node("n3"), node("n4"))
     engine.remove(node("n2"))
     attempt = attempt_of(engine, pod(nodes=node_selector(term(fields=["metadata.name In n3"]))))
-    assert attempt.first.tolist() == [LEFT_OUT, LEFT_OUT, FITS, LEFT_OUT]
-    assert attempt.left_out_count == 2, "a row without a node is nobody"
+    assert attempt.first.tolist() == [EXCLUDED, EXCLUDED, FITS, EXCLUDED]
+    assert attempt.excluded_count == 2, "a row without a node does not count"
     assert attempt.status_at(0) == Status(Code.UNRESOLVABLE, ("node(s) didn't satisfy plugin(s) [NodeAffinity]",))
     assert attempt.code_at(0) is Code.UNRESOLVABLE
 
@@ -107,7 +107,7 @@ def test_rows_that_nobody_was_asked_about() -> None:
         pytest.param(pod(claims=["missing"]), "NodeResourcesFit", True, id="somebody after it rejected"),
     ],
 )
-def test_whether_a_pre_filter_was_asked(view: Pod, plugin: str, was_asked: bool) -> None:
+def test_whether_a_pre_filter_ran(view: Pod, plugin: str, was_asked: bool) -> None:
     assert attempt_of(engine_of(node("n1")), view).was_pre_filtered(plugin) is was_asked
 
 
@@ -267,7 +267,7 @@ class Patience(PreFilter[str], Filter[str]):
         ),
     ],
 )
-def test_who_rejected(pending: Pod, rejectors: set[str], waits: set[str]) -> None:
+def test_the_rejecting_plugins(pending: Pod, rejectors: set[str], waits: set[str]) -> None:
     written = with_profile(plugins={"multiPoint": {"enabled": plugins("Patience")}})
     engine = engine_of(
         node("n1"), node("n2"), node("n3", unschedulable=True), config=written, registry=Registry([*PLUGINS, Patience])

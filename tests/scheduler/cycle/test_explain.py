@@ -1,4 +1,4 @@
-"""Explaining a pod: all obstacles of every node, and which nodes are nearest."""
+"""Explaining a pod: the obstacles of every node, and which nodes are nearest."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def engine_with(plugin: type[Noise]) -> Engine:
         pytest.param(
             LoudNoise, "explain with text", ["bb", "aaa"],
             [
-                'plugin "LoudNoise" gave an answer that cannot be used: found [\'too loud\'], wanted a sequence of '
+                'plugin "LoudNoise" returned an invalid result: found [\'too loud\'], expected a sequence of '
                 "obstacles"
             ],
             id="an explanation of the wrong type",

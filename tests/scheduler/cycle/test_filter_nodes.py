@@ -1,4 +1,4 @@
-"""Filtering: nominated pods, one's own and those of others, and nodes that are left out."""
+"""Filtering: nominated pods, sampling, and nodes that a PreFilter excludes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.cycle.filter_nodes import Sample, feasible_wanted, sample
+from mooring.scheduler.cycle.filter_nodes import Sample, num_feasible_nodes_to_find, sample
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import Filter, Proceed
 from mooring.scheduler.framework.registry import Registry
@@ -97,7 +97,7 @@ def rejections(engine: Engine, view: Pod) -> dict[str, str]:
         pytest.param(pod("q", cpu=3, priority=9, nominated="elsewhere"), pod(cpu=2), {}, id="a node that nobody knows"),
     ],
 )
-def test_pods_that_are_nominated_elsewhere(nominated_row: Pod, pending: Pod, rejected: dict[str, str]) -> None:
+def test_pods_that_are_nominated_to_other_nodes(nominated_row: Pod, pending: Pod, rejected: dict[str, str]) -> None:
     engine = engine_of(node("n1", cpu=4), node("n2", cpu=4), nominated_row)
     assert rejections(engine, pending) == rejected
 
@@ -136,14 +136,14 @@ def test_a_pod_that_is_nominated_itself(cluster: list[ApiObject], chosen: str, s
     assert engine.decide(engine.record(view)).node_name == chosen
 
 
-def test_a_pod_does_not_stand_in_its_own_way() -> None:
+def test_a_pod_does_not_conflict_with_its_own_nomination() -> None:
     engine, view = nominated_to("n2", node("n1", cpu=1), node("n2", cpu=3))
     engine.put(pod("q", cpu=1, priority=5, nominated="n2"))
     assert decide(engine, view).node_name == "n2"
     assert rejections(engine, pod("another", cpu=2, priority=5)) == {"n1": "Insufficient cpu", "n2": "Insufficient cpu"}
 
 
-def test_what_other_nodes_would_say_to_a_nominated_pod_is_reported_in_full() -> None:
+def test_a_full_decision_of_a_nominated_pod_has_the_statuses_of_other_nodes() -> None:
     engine, view = nominated_to("n2", node("n1", cpu=1), node("n2"), node("n3"))
     assert {name for name, status in decide(engine, view).node_to_status.items() if status is None} == {"n2", "n3"}
 
@@ -159,7 +159,7 @@ def test_a_nominated_node_that_is_not_named_is_tried_all_the_same() -> None:
     }
 
 
-def test_rows_without_a_node_are_nobody() -> None:
+def test_rows_without_a_node_do_not_count() -> None:
     engine = engine_of(node("n1", zone="a"), node("n2", zone="b"), node("n3", zone="c"))
     engine.remove(node("n2"))
     view = pod(labels=WEB, spread=[spread(ZONE, app="web")])
@@ -184,7 +184,7 @@ def test_rows_without_a_node_are_nobody() -> None:
     ],
 )
 def test_how_many_are_enough(percentage: int, node_count: int, wanted: int) -> None:
-    assert feasible_wanted(percentage, node_count) == wanted
+    assert num_feasible_nodes_to_find(percentage, node_count) == wanted
 
 
 # Which rows are found
@@ -194,38 +194,38 @@ ROWS = ANSWERS.flatmap(lambda answers: st.tuples(st.just(tuple(answers)), st.per
 
 
 @given(ROWS, st.integers(1, 12))
-def test_a_sample_is_what_a_search_would_have_found(rows: tuple[tuple[str, ...], list[int]], wanted: int) -> None:
-    answers, in_turn = rows
+def test_a_sample_is_what_a_search_would_have_found(case: tuple[tuple[str, ...], list[int]], wanted: int) -> None:
+    answers, rows = case
     taken = sample(
-        np.array(in_turn, dtype=np.int64),
+        np.array(rows, dtype=np.int64),
         np.array([answer == "fits" for answer in answers], dtype=np.bool_),
         np.array([answer == "fails" for answer in answers], dtype=np.bool_),
         wanted,
     )
-    found, looked_at = searched(in_turn, answers, wanted)
-    failed = looked_at < len(in_turn) and answers[in_turn[looked_at]] == "fails"
+    found, processed = searched(rows, answers, wanted)
+    failed = processed < len(rows) and answers[rows[processed]] == "fails"
     assert taken.found.tolist() == found
-    assert taken.looked_at == looked_at
-    assert taken.unseen.tolist() == in_turn[looked_at + failed :]
+    assert taken.processed == processed
+    assert taken.unprocessed.tolist() == rows[processed + failed :]
 
 
-def searched(in_turn: list[int], answers: tuple[str, ...], wanted: int) -> tuple[list[int], int]:
+def searched(rows: list[int], answers: tuple[str, ...], wanted: int) -> tuple[list[int], int]:
     """One after the other, until one would be too many or fails."""
     found: list[int] = []
-    for place, row in enumerate(in_turn):
+    for place, row in enumerate(rows):
         if answers[row] == "fails":
             return found, place
         if answers[row] == "fits":
             if len(found) == wanted:
                 return found, place
             found.append(row)
-    return found, len(in_turn)
+    return found, len(rows)
 
 
 def test_without_failures_nothing_is_looked_for() -> None:
     taken = sample(np.arange(3), np.array([True, False, True]), None, 1)
-    assert taken == Sample(taken.found, taken.unseen, 2)
-    assert (taken.found.tolist(), taken.unseen.tolist()) == ([0], [2])
+    assert taken == Sample(taken.found, taken.unprocessed, 2)
+    assert (taken.found.tolist(), taken.unprocessed.tolist()) == ([0], [2])
 
 
 # In a cluster
@@ -260,7 +260,7 @@ def found(decision: Decision) -> list[int]:
 
 
 @pytest.mark.parametrize("percentage", [None, 100], ids=["not set", "100"])
-def test_all_nodes_are_looked_at_unless_a_configuration_says_otherwise(percentage: int | None) -> None:
+def test_all_nodes_are_searched_by_default(percentage: int | None) -> None:
     engine = cluster(250, percentage)
     for _ in range(2):
         decision = decide(engine, pod(cpu=1))
@@ -278,7 +278,9 @@ def test_nodes_that_reject_are_passed_by() -> None:
     engine = cluster(250, 1, small=30)
     decision = decide(engine, pod(cpu=1))
     assert found(decision) == list(range(30, 130))
-    assert set(decision.node_to_status) == {f"n{number:03}" for number in range(130)}, "nothing is said of nodes unseen"
+    assert set(decision.node_to_status) == {f"n{number:03}" for number in range(130)}, (
+        "unprocessed nodes have no status"
+    )
     assert found(decide(engine, pod(cpu=1))) == list(range(130, 230))
 
 
@@ -374,10 +376,10 @@ def test_an_engine_samples_as_a_plain_search_does(
     start = 0
     for number, (cpu, is_placed) in enumerate(pending):
         decision = decide(engine, pod(f"p{number}", cpu=cpu))
-        expected, looked_at = plain_search(order, start, free, cpu, feasible_wanted(percentage, len(order)))
+        expected, processed = plain_search(order, start, free, cpu, num_feasible_nodes_to_find(percentage, len(order)))
         assert set(decision.scores) == expected
         assert decision.feasible_count == len(expected)
-        start = (start + looked_at) % len(order)
+        start = (start + processed) % len(order)
         if decision.node_name is not None and is_placed:
             assert engine.assume(decision) is None
             free[decision.node_name] -= cpu

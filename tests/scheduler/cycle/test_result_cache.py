@@ -1,4 +1,4 @@
-"""Cached results equal computed ones."""
+"""Cached results equal computed ones. `SortedRows` reads like a sorted list."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows, length_of
@@ -18,6 +19,7 @@ from mooring.scheduler.cycle.attempt import PodAttempt
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.cycle.schedule_pod import SchedulingCycle
+from mooring.scheduler.cycle.sorted_rows import BLOCK_BITS, SortedRows
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import SKIP, Filter, Proceed, Scope, Score, Skip
@@ -94,17 +96,17 @@ def plugin_calls(engine: Engine, name: str = "web") -> dict[str, list[str]]:
     return {recorder.name: recorder.read() for recorder in recorders}
 
 
-def test_the_first_pod_of_a_signature_asks_about_all_nodes() -> None:
+def test_the_first_pod_of_a_signature_evaluates_all_nodes() -> None:
     assert plugin_calls(watched()) == {"FactsRecorder": ALL, "UsageRecorder": ALL, "ClusterRecorder": ALL}
 
 
-def test_the_next_pod_asks_cluster_scoped_plugins_only() -> None:
+def test_the_next_pod_calls_cluster_scoped_plugins_only() -> None:
     engine = watched()
     plugin_calls(engine)
     assert plugin_calls(engine, "another") == {"FactsRecorder": [], "UsageRecorder": [], "ClusterRecorder": ALL}
 
 
-def test_a_new_pod_asks_about_its_node_again() -> None:
+def test_the_row_of_a_new_pod_is_evaluated_again() -> None:
     engine = watched()
     plugin_calls(engine)
     engine.put(pod("new", on="n2"))
@@ -114,7 +116,7 @@ def test_a_new_pod_asks_about_its_node_again() -> None:
     assert set(usage) == {"n3"}, "with the nominated pod and without it"
 
 
-def test_a_changed_node_asks_all_plugins_about_it() -> None:
+def test_a_changed_node_is_evaluated_by_all_plugins() -> None:
     engine = watched()
     plugin_calls(engine)
     engine.put(node("n3", cpu=64))
@@ -122,7 +124,7 @@ def test_a_changed_node_asks_all_plugins_about_it() -> None:
     assert plugin_calls(engine) == {"FactsRecorder": ["n3"], "UsageRecorder": ["n1", "n3"], "ClusterRecorder": ALL}
 
 
-def test_a_removed_node_is_not_asked_about() -> None:
+def test_a_removed_node_is_not_evaluated() -> None:
     engine = watched()
     plugin_calls(engine)
     engine.remove(node("n2"))
@@ -440,3 +442,35 @@ def _assert_best_nodes(recorded: Decision, full: Decision) -> None:
 def outcome(decision: Decision) -> dict[str, object]:
     """What a decision says without details by node."""
     return {key: said for key, said in written_decision(decision).items() if key not in ("nodes", "scores")}
+
+
+ROWS = st.one_of(st.integers(0, 40), st.integers(0, 5 << BLOCK_BITS))
+
+
+@given(st.sets(ROWS), st.lists(st.tuples(st.booleans(), ROWS)))
+def test_it_reads_like_a_sorted_list(rows: set[int], changes: list[tuple[bool, int]]) -> None:
+    found, wanted = SortedRows(sorted(rows)), set(rows)
+    for is_added, row in changes:
+        if is_added:
+            found.add(row)
+            wanted.add(row)
+        else:
+            found.discard(row)
+            wanted.discard(row)
+    expected = sorted(wanted)
+    assert list(found) == expected
+    assert (len(found), bool(found)) == (len(expected), bool(expected))
+    assert [found[place] for place in range(len(expected))] == expected
+    assert [found[-place] for place in range(1, len(expected) + 1)] == expected[::-1]
+    assert (found[:3], found[1::2]) == (expected[:3], expected[1::2])
+    assert all((row in found) == (row in wanted) for row in (*rows, *(row for _, row in changes), -1))
+    for place in (len(expected), -len(expected) - 1):
+        with pytest.raises(IndexError):
+            found[place]
+
+
+def test_a_change_moves_rows_of_one_block() -> None:
+    rows = SortedRows(list(range(0, 1_000_000, 2)))
+    rows.add(1)
+    assert len(rows) == 500_001
+    assert max(len(block) for block in rows._blocks) <= 1 << BLOCK_BITS

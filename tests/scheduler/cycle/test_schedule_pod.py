@@ -258,7 +258,7 @@ def test_a_total_is_the_sum_of_weighted_scores() -> None:
         assert of_node["total"] == sum(score for name, score in of_node.items() if name != "total")
 
 
-def test_a_plugin_that_has_nothing_to_say_is_absent() -> None:
+def test_a_skipped_plugin_has_no_score() -> None:
     engine = engine_of(node("n1"), node("n2"))
     assert set(decide(engine, pod(cpu=1)).scores["n1"]) == {
         "TaintToleration",

@@ -1,6 +1,6 @@
-"""The search once more, in the plainest way: every combination in order, nothing remembered, nothing cut short.
+"""A reference implementation of the allocator: every combination in order, without caches and without pruning.
 
-What the real search finds, and how it fails, must be the same.
+The allocator must find the same devices, and fail in the same way.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The search: which devices, in which order, and how it fails."""
+"""The allocator: which devices, in which order, and how it fails."""
 
 from __future__ import annotations
 
@@ -293,7 +293,7 @@ def test_errors(specs: list[ResourceClaimSpec], pools: list[ResourceSlice], text
     assert caught.value.text(["c0", "c1"]).startswith(text)
 
 
-def test_an_expression_that_fails_on_a_device_which_nobody_needs_fails_nobody() -> None:
+def test_an_expression_that_fails_on_an_unneeded_device_has_no_effect() -> None:
     only_first = asking(wants("gpu", f'device.attributes["{GPU}"].numa == 0'))
     pool = pool_of(slice_of(device("first", numa=0), device("second")))
     assert names(search([only_first], pool)) == [["first"]]

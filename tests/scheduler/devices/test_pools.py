@@ -1,4 +1,4 @@
-"""Pools as nodes see them: generations, completeness, contradictions, order."""
+"""Pools as nodes see them: generations, incomplete and invalid pools, order."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_what_is_seen_of_a_pool(slices: list[ResourceSlice], reaching: list[str]
         assert reported + "".join(device.id[2] for device in view.devices) == names
 
 
-def test_devices_elsewhere_are_known_for_their_counters() -> None:
+def test_devices_of_other_nodes_count_for_counters() -> None:
     slices = [
         slice_of(name="c", counters={"m": 2}, of=3),
         slice_of(device("here", consumes={"m": 1}), name="s1", of=3),
@@ -183,7 +183,7 @@ def test_what_a_request_consumes(
     )
 
 
-def test_what_a_device_does_not_have_cannot_be_asked_of_it() -> None:
+def test_a_request_for_a_missing_capacity_is_rejected() -> None:
     assert consumption(read_capacities({}), {"memory": "1"}) is None
     assert consumption(read_capacities({}), {}) == {}
 

@@ -52,7 +52,7 @@ def test_an_expression_is_evaluated_once_for_devices_that_are_alike(monkeypatch:
         pytest.param(("true", "1"), (), "claim c: selector #1: CEL compile error: ", id="one that is no question"),
     ],
 )
-def test_failures_name_whose_expression_it_was(
+def test_failures_name_the_class_or_request_of_the_expression(
     expressions: tuple[str, ...], of_class: tuple[str, ...], text: str
 ) -> None:
     with pytest.raises(DeviceAllocationError) as caught:
@@ -64,7 +64,7 @@ def test_the_first_no_ends_it() -> None:
     assert not is_selected(request("false", HAS_N), DeviceKinds().of(GPU, device("d")))
 
 
-def test_who_only_counts_devices_is_not_reported_that_they_may_be_shared() -> None:
+def test_expressions_for_counting_have_no_allow_multiple_allocations() -> None:
     unshared = device_class("gpu", "!device.allowMultipleAllocations")
     shared = DeviceKinds().of(GPU, device("d", shared=True))
     assert not matches_class(unshared, shared)
@@ -115,7 +115,7 @@ def test_different_values() -> None:
     assert not constraint.add(b, kind(None))
 
 
-def test_of_one_request_the_last_value_is_remembered_until_a_device_of_it_is_given_back() -> None:
+def test_distinct_attribute_stores_the_last_value_of_a_request_until_a_release() -> None:
     a = requests()["a"]
     constraint = constraint_of(DeviceConstraint(distinct_attribute=NUMA))
     assert [constraint.add(a, kind(value)) for value in (0, 1, 0)] == [True, True, True]
@@ -133,7 +133,9 @@ def test_of_one_request_the_last_value_is_remembered_until_a_device_of_it_is_giv
         pytest.param(("c/y",), "c/x", False, id="another alternative"),
     ],
 )
-def test_whom_a_constraint_concerns(concerned: tuple[str, ...], request_name: str, is_concerned: bool) -> None:
+def test_which_requests_a_constraint_applies_to(
+    concerned: tuple[str, ...], request_name: str, is_concerned: bool
+) -> None:
     constraint = constraint_of(DeviceConstraint(match_attribute=NUMA, requests=concerned))
     assert constraint.add(requests()[request_name], kind(None)) is not is_concerned
 

@@ -1,10 +1,11 @@
-"""The scheduling cycle with extenders: what is asked, when, and what becomes of the answers."""
+"""The scheduling cycle with extenders: which requests are sent, when, and what follows from the responses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from mooring.api.views.meta import ApiObject
@@ -13,29 +14,35 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.extenders.cycle import decide_with_extenders
-from mooring.scheduler.extenders.extender import (
-    ExtenderFailure,
-    ExtenderFilterResult,
-    ExtenderPreemptionResult,
-    HostPriority,
-    MetaVictims,
-    extenders_of,
-)
-from mooring.scheduler.extenders.requests import (
+from mooring.scheduler.extenders.cycle import (
     ExtenderRequest,
     ExtenderResponse,
     FilterRequest,
     PreemptRequest,
     PrioritizeRequest,
+    decide_with_extenders,
+    filter_with_extenders,
+    preempt_with_extenders,
+    prioritize_with_extenders,
+)
+from mooring.scheduler.extenders.extender import (
+    Extender,
+    ExtenderFailure,
+    ExtenderFilterResult,
+    ExtenderPreemptionResult,
+    FilteredNodes,
+    HostPriority,
+    MetaVictims,
+    extenders_of,
 )
 from mooring.scheduler.framework.plugin import PreFilter, Proceed
+from mooring.scheduler.framework.post_filter import Victims
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code
 from tests.api.builders import node_selector, term
 from tests.builders import node, pod
 from tests.scheduler.config.builders import Written, configuration, plugins
-from tests.scheduler.extenders.builders import answering, drive, only, written
+from tests.scheduler.extenders.builders import NamesAsObjects, answering, drive, extender, only, written
 from tests.scheduler.harness import engine_of
 
 NODES = (node("n1"), node("n2"), node("n3"), node("n4", unschedulable=True))
@@ -89,7 +96,7 @@ def names_asked_about(rounds: list[tuple[ExtenderRequest, ...]]) -> list[list[st
 # Filtering
 
 
-def test_extenders_are_asked_about_nodes_that_filters_let_through() -> None:
+def test_extenders_get_the_nodes_that_filters_accept() -> None:
     decision, rounds = exchanged(engine_with(written(**FILTER)), pod(), answering(filter=only("n2", "n3")))
     assert names_asked_about(rounds) == [["n1", "n2", "n3"]]
     assert (decision.node_name, decision.feasible_count) == ("n2", 2)
@@ -99,7 +106,7 @@ def test_extenders_are_asked_about_nodes_that_filters_let_through() -> None:
     )
 
 
-def test_each_is_asked_about_what_the_one_before_it_left() -> None:
+def test_each_extender_gets_the_nodes_that_the_one_before_left() -> None:
     engine = engine_with(
         written("http://a", filterVerb="a", nodeCacheCapable=True),
         written("http://b", filterVerb="b", nodeCacheCapable=True),
@@ -111,13 +118,13 @@ def test_each_is_asked_about_what_the_one_before_it_left() -> None:
     assert decision.unschedulable_plugins == {"Extender", "NodeUnschedulable"}
 
 
-def test_a_pod_of_no_interest_is_not_asked_about() -> None:
+def test_an_extender_is_not_called_for_a_pod_without_its_resources() -> None:
     engine = engine_with(written(**FILTER, managedResources=[{"name": "example.com/gpu"}]))
     decision, rounds = exchanged(engine, pod(), answering())
     assert (decision.node_name, rounds) == ("n1", [])
 
 
-def test_nodes_are_asked_about_in_the_order_of_their_turn() -> None:
+def test_extenders_get_nodes_in_the_order_of_the_search() -> None:
     nodes = tuple(node(f"n{number}", zone="ab"[number // 2]) for number in range(4))
     engine = engine_with(written(**FILTER), views=nodes)
     _, rounds = exchanged(engine, pod(), answering(filter=only("n0")))
@@ -194,13 +201,13 @@ def test_unless_its_failures_may_be_ignored() -> None:
 # A promised node
 
 
-def test_a_promised_node_is_asked_about_first() -> None:
+def test_a_nominated_node_is_sent_first() -> None:
     view = pod(nominated="n2")
     decision, rounds = exchanged(engine_with(written(**FILTER)), view, answering(filter=only("n2")))
     assert (names_asked_about(rounds), decision.node_name, decision.feasible_count) == ([["n2"]], "n2", 1)
 
 
-def test_one_that_an_extender_rejects_is_asked_about_again_with_the_others() -> None:
+def test_a_rejected_nominated_node_is_sent_again_with_the_others() -> None:
     def response(request: ExtenderRequest) -> ExtenderResponse:
         assert isinstance(request, FilterRequest)
         return only("n1", failed={"n2": "hot"}) if len(request.node_names) > 1 else only(failed={"n2": "hot"})
@@ -212,7 +219,7 @@ def test_one_that_an_extender_rejects_is_asked_about_again_with_the_others() -> 
     assert decision.node_name == "n1"
 
 
-def test_what_a_promised_node_said_is_reported_even_if_the_search_does_not_get_to_it() -> None:
+def test_the_status_of_a_nominated_node_is_reported_even_if_the_search_ends_before_it() -> None:
     nodes = (*(node(f"n{number:03}") for number in range(150)), node("promised", cpu=0))
     engine = engine_with(written(**FILTER), views=nodes, percentageOfNodesToScore=1)
     decision, rounds = exchanged(
@@ -249,7 +256,7 @@ def test_scores_are_added_with_their_weight() -> None:
     assert of_n2["total"] == sum(score for name, score in of_n2.items() if name != "total")
 
 
-def test_all_are_asked_for_scores_at_once_about_what_is_left() -> None:
+def test_all_prioritize_requests_are_sent_at_the_same_time() -> None:
     engine = engine_with(
         written("http://a", **FILTER, prioritizeVerb="a", weight=1),
         written("http://b", prioritizeVerb="b", weight=2, nodeCacheCapable=True),
@@ -326,7 +333,7 @@ def test_candidates_are_shown_with_their_victims() -> None:
         ),
     ],
 )
-def test_what_an_extender_wants_of_preemption(response: ExtenderResponse, plan: Any) -> None:
+def test_extenders_change_the_candidates_of_preemption(response: ExtenderResponse, plan: Any) -> None:
     decision, _ = preempting(response)
     assert victims_of(decision) == plan
 
@@ -421,3 +428,111 @@ def test_an_engine_without_extenders_has_no_questions() -> None:
     assert extenders_of(engine.configuration) == ()
     with pytest.raises(AssertionError, match="no extenders"):
         decide_with_extenders(engine, engine.record(pod()))
+
+
+ENGINE = engine_of(node("n1"), node("n2"), pod("v", uid="uv", on="n1"), pod("w", uid="uw", on="n2"))
+POD = ENGINE.record(pod("p", uid="up"))
+VICTIM = ENGINE.columns.pods["uv"]
+VERBS = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "weight": 1, "preemptVerb": "preempt"}
+WHOLE, BY_NAME = extender(**VERBS), extender(**VERBS, nodeCacheCapable=True)
+SENT_POD = {"metadata": {"name": "p", "namespace": "default", "uid": "up"}}
+SENT_VICTIM = {"metadata": {"name": "v", "namespace": "default", "uid": "uv"}}
+
+
+@pytest.mark.parametrize(
+    ("message", "verb", "sent"),
+    [
+        pytest.param(
+            FilterRequest(BY_NAME, POD, ("n1", "n2")),
+            "filter",
+            {"Pod": SENT_POD, "Nodes": None, "NodeNames": ["n1", "n2"]},
+            id="filter by name",
+        ),
+        pytest.param(
+            PrioritizeRequest(WHOLE, POD, ("n1",)),
+            "prioritize",
+            {
+                "Pod": SENT_POD,
+                "Nodes": {"metadata": {}, "items": [{"metadata": {"name": "n1"}, "spec": {"podCIDR": "10.0.0.0/24"}}]},
+                "NodeNames": None,
+            },
+            id="prioritize whole nodes",
+        ),
+        pytest.param(
+            PreemptRequest(BY_NAME, POD, {"n1": Victims((VICTIM,), 1)}),
+            "preempt",
+            {
+                "Pod": SENT_POD,
+                "NodeNameToVictims": None,
+                "NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "uv"}], "NumPDBViolations": 1}},
+            },
+            id="preempt by uid",
+        ),
+        pytest.param(
+            PreemptRequest(WHOLE, POD, {"n1": Victims((VICTIM,), 0)}),
+            "preempt",
+            {
+                "Pod": SENT_POD,
+                "NodeNameToVictims": {"n1": {"Pods": [SENT_VICTIM], "NumPDBViolations": 0}},
+                "NodeNameToMetaVictims": None,
+            },
+            id="preempt whole pods",
+        ),
+    ],
+)
+def test_what_is_sent_for_a_request(message: ExtenderRequest, verb: str, sent: object) -> None:
+    assert message.verb == verb
+    assert msgspec.json.decode(message.body(NamesAsObjects())) == sent
+
+
+def test_how_responses_are_read() -> None:
+    assert FilterRequest(BY_NAME, POD, ()).read(b'{"NodeNames":["n1"]}') == ExtenderFilterResult(("n1",))
+    assert PrioritizeRequest(BY_NAME, POD, ()).read(b'[{"Host":"n1","Score":1}]') == (HostPriority("n1", 1),)
+    assert PreemptRequest(BY_NAME, POD, {}).read(b"{}") == ExtenderPreemptionResult({})
+
+
+def test_filters_are_consulted_one_after_the_other() -> None:
+    first, second, other = (
+        extender(f"http://{verb}", filterVerb=verb, nodeCacheCapable=True, **fields)
+        for verb, fields in (("a", {}), ("b", {}), ("c", {"managedResources": [{"name": "example.com/gpu"}]}))
+    )
+    responses = answering(a=only("n2", "n1", failed={"n3": "x"}), b=only("n1", failed={"n2": "y", "n3": "z"}))
+    found, rounds = drive(filter_with_extenders(POD, ("n1", "n2", "n3"), (first, second, other)), responses)
+    assert isinstance(found, FilteredNodes)
+    assert found.node_names == ("n1",)
+    assert {name: status.reasons for name, status in found.node_to_status.items()} == {"n2": ("y",), "n3": ("z",)}
+    assert len(rounds) == 2
+
+
+def test_scores_of_extenders_with_one_address_add_up() -> None:
+    extenders = (extender(**VERBS), extender(**VERBS))
+    added, rounds = drive(
+        prioritize_with_extenders(POD, ("n1",), extenders), answering(prioritize=(HostPriority("n1", 2),))
+    )
+    assert added == {"http://extender.test": {"n1": 40}}
+    assert len(rounds) == 1
+
+
+def preempted_with(victims: dict[str, Victims], *extenders: Extender, **responses: ExtenderPreemptionResult) -> object:
+    result, _ = drive(preempt_with_extenders(POD, victims, extenders, ENGINE.columns), answering(**responses))
+    return result
+
+
+def found(*pods: PodInfo) -> Victims:
+    return Victims(pods, 0)
+
+
+def test_victims_are_agreed_on_one_after_the_other() -> None:
+    other = ENGINE.columns.pods["uw"]
+    victims = {"n2": found(other), "n1": found(VICTIM)}
+    first, second = extender(preemptVerb="a"), extender(preemptVerb="b")
+    both = ExtenderPreemptionResult({"n1": MetaVictims(("uv",), 0), "n2": MetaVictims(("uw",), 3)})
+    only_one = ExtenderPreemptionResult({"n1": MetaVictims(("uv",), 0)})
+    assert preempted_with(victims, first, a=both) == {"n2": Victims((other,), 3), "n1": found(VICTIM)}
+    assert list(preempted_with(victims, first, a=both)) == ["n2", "n1"]  # type: ignore[call-overload]
+    assert preempted_with(victims, first, second, a=both, b=only_one) == {"n1": found(VICTIM)}
+    assert preempted_with(victims, first, second, a=ExtenderPreemptionResult({}), b=both) == {}, (
+        "nobody is left to ask about"
+    )
+    assert preempted_with(victims, first, second, b=both) == ExtenderFailure("nobody answers a")
+    assert preempted_with(victims) == victims

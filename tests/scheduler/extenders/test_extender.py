@@ -56,7 +56,7 @@ def limited(**limits: int) -> Container:
         pytest.param(["example.com/other"], pod(others={GPU: 1}), False, id="another resource"),
     ],
 )
-def test_who_is_of_interest(managed: list[str], asking: Pod, is_interested: bool) -> None:
+def test_which_pods_interest_an_extender(managed: list[str], asking: Pod, is_interested: bool) -> None:
     resources = [{"name": name} for name in managed]
     asked = extender(filterVerb="filter", managedResources=resources)
     assert asked.is_interested(engine_of().record(asking)) is is_interested
@@ -66,7 +66,7 @@ def test_who_is_of_interest(managed: list[str], asking: Pod, is_interested: bool
     ("prefix", "url"),
     [("http://a", "http://a/filter"), ("http://a/", "http://a/filter"), ("https://a:1/b//", "https://a:1/b/filter")],
 )
-def test_where_it_is_asked(prefix: str, url: str) -> None:
+def test_the_url_of_a_request(prefix: str, url: str) -> None:
     assert extender(prefix, filterVerb="filter").url("filter") == url
 
 
@@ -127,7 +127,7 @@ def test_what_it_adds_to_scores(weight: int, priorities: list[tuple[str, int]], 
     assert asked.scores(HostPriority(*each) for each in priorities) == scores
 
 
-def test_those_that_may_fail_are_asked_last() -> None:
+def test_ignorable_extenders_are_called_last() -> None:
     extenders = [
         written("http://a", filterVerb="f", ignorable=True),
         written("http://b", filterVerb="f"),

@@ -1,4 +1,4 @@
-"""The guard: whatever a user's plugin raises or returns, and wherever, fails one cycle and names the plugin."""
+"""The guard: whatever a user's plugin raises or returns fails one cycle and names the plugin."""
 
 from __future__ import annotations
 
@@ -150,10 +150,10 @@ def test_a_single_feasible_node_is_not_scored(step: str) -> None:
 @pytest.mark.parametrize(
     ("wish", "error"), [("answer with text", "filter"), ("answer too little", "filter"), ("score too little", "score")]
 )
-def test_an_answer_of_the_wrong_form_names_the_plugin(wish: str, error: str) -> None:
+def test_a_result_of_the_wrong_type_names_the_plugin(wish: str, error: str) -> None:
     decision = decide(engine_with(FragileRows), pod(labels={"break": wish}))
     assert decision.error == error
-    assert (decision.message or "").startswith('plugin "Fragile" gave an answer that cannot be used: ')
+    assert (decision.message or "").startswith('plugin "Fragile" returned an invalid result: ')
 
 
 def test_a_filter_that_breaks_while_others_are_nominated_leaves_the_columns_as_they_were() -> None:
@@ -261,7 +261,7 @@ class FewPods(NodeUnschedulable):
         return super().filter(state, rows) | int(len(self._columns.pods) > 1)
 
 
-def test_a_subclass_that_overrides_a_rule_is_asked_for_every_pod() -> None:
+def test_a_subclass_that_overrides_a_rule_is_called_for_every_pod() -> None:
     assert FewPods.filter_scope is Scope.CLUSTER
     engine = engine_with(FewPods)
     for name in ("a", "b"):

@@ -154,9 +154,7 @@ def test_a_file_offers(body: str, expected: list[str], write: Write) -> None:
         ),
     ],
 )
-def test_a_bad_class_is_offered_so_that_the_registry_can_say_what_is_wrong(
-    body: str, complaint: str, write: Write
-) -> None:
+def test_a_bad_class_is_loaded_so_that_the_registry_can_reject_it(body: str, complaint: str, write: Write) -> None:
     (plugin,) = load_plugins(write(HEAD + body))
     with pytest.raises(BadPluginError, match=complaint):
         default_registry().register(plugin)
@@ -286,9 +284,9 @@ def test_a_file_is_rejected_for(text: str, complaint: str, write: Write) -> None
     ("make", "complaint"),
     [
         pytest.param(
-            lambda path: None, "there is no such file; wanted a Python file that defines plugins", id="not there"
+            lambda path: None, "there is no such file; expected a Python file that defines plugins", id="not there"
         ),
-        pytest.param(Path.mkdir, "is a folder; wanted one Python file that defines plugins", id="a folder"),
+        pytest.param(Path.mkdir, "is a folder; expected one Python file that defines plugins", id="a folder"),
         pytest.param(lambda path: path.write_bytes(b"\x00\x01"), "is not Python: ", id="a binary file"),
         pytest.param(lambda path: path.write_bytes(b"x = '\xff'\n"), "is not Python: ", id="a file in no encoding"),
     ],
@@ -410,7 +408,10 @@ def test_a_file_is_named_by_its_path(package: Path) -> None:
         ("acme_rules.placement:Missing", "acme_rules.placement:Missing: acme_rules.placement has no Missing"),
         ("acme_rules.nowhere:Rule", "acme_rules.nowhere cannot be imported: ModuleNotFoundError"),
         ("acme_rules.broken:Rule", "No module named 'no_such_library'"),
-        ("acme_rules.placement:NOT_A_PLUGIN", "is 42, wanted a class that inherits from FilterPlugin, ScorePlugin, …"),
+        (
+            "acme_rules.placement:NOT_A_PLUGIN",
+            "is 42, expected a class that inherits from FilterPlugin, ScorePlugin, …",
+        ),
         ("no-such-file.py", "no-such-file.py: there is no such file"),
     ],
 )

@@ -395,7 +395,7 @@ REASONS = st.builds(
 
 
 @given(st.lists(REASONS, max_size=250))
-def test_every_reason_has_a_bit_that_says_it(reasons: list[Reason]) -> None:
+def test_every_reason_has_a_bit(reasons: list[Reason]) -> None:
     state = NodePluginState("Wordy", pod())
     bits = [state.bit(reason) for reason in reasons]
     assert len(state.reasons) <= REASONS_MAX
@@ -468,7 +468,8 @@ def test_a_filter_that_returns_no_status_is_an_error(answer: object, monkeypatch
     decision = decide(engine_with(Says, node("n1")), pod())
     assert failure_of(decision) == (
         "filter",
-        f'running "Says" filter plugin: pod default/p on node n1: filter answered {answer!r}; wanted None or a Status',
+        'running "Says" filter plugin: pod default/p on node n1: '
+        f"filter returned {answer!r}; expected None or a Status",
     )
 
 
@@ -571,7 +572,7 @@ def test_an_invalid_status_is_an_error(make: Callable[[], Status], text: str, mo
 
     monkeypatch.setattr(Says, "answer", staticmethod(answer))
     _, message = failure_of(decide(engine_with(Says, node("n1")), pod()))
-    assert message.startswith('running "Says" filter plugin: pod default/p on node n1: filter answered Status(code=')
+    assert message.startswith('running "Says" filter plugin: pod default/p on node n1: filter returned Status(code=')
     assert message.endswith(text)
 
 
@@ -683,7 +684,7 @@ def test_an_invalid_score_is_an_error(
     assert failure_of(decision) == (
         "score",
         f'running Score plugins: plugin "{plugin.name}" failed with: pod default/p on node n1: '
-        f"score answered {answer!r}; wanted a whole number {wanted}",
+        f"score returned {answer!r}; expected a whole number {wanted}",
     )
 
 

@@ -36,7 +36,7 @@ class RowNumbers(Filter[int], Score[int]):
         return np.arange(state)[rows] if isinstance(rows, slice) else np.asarray(rows)
 
 
-def test_an_answer_for_one_row_is_the_one_for_many() -> None:
+def test_the_result_of_one_row_equals_that_of_many() -> None:
     plugin = RowNumbers()
     assert [plugin.filter_row(8, row) for row in range(4)] == plugin.filter(8, slice(0, 4)).tolist() == [0, 1, 0, 1]
     assert [plugin.score_row(8, row) for row in range(4)] == plugin.score(8, slice(0, 4)).tolist() == [0, 1, 2, 3]
@@ -49,7 +49,7 @@ def test_scores_are_what_they_are_unless_the_plugin_normalises() -> None:
     assert RowNumbers().epoch() is None
 
 
-def test_proceeding_names_all_nodes_unless_it_says_otherwise() -> None:
+def test_proceed_allows_all_nodes_by_default() -> None:
     assert Proceed(1).node_names is None
     assert length_of(slice(2, 5)) == 3
 

@@ -155,7 +155,7 @@ class Forgetful(Adjustable[None]):
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_a_bad_plugin_is_rejected_in_words(bad: type[Plugin], complaint: str) -> None:
+def test_a_bad_plugin_is_rejected_with_a_message(bad: type[Plugin], complaint: str) -> None:
     with pytest.raises(BadPluginError) as rejected:
         Registry([bad])
     assert str(rejected.value) == complaint
@@ -327,7 +327,7 @@ def test_scores_are_cached_if_they_depend_on_the_row_alone(
 
 
 @pytest.mark.parametrize(("plugin", "prepares"), [(Plain(), False), (Prepared(), True)], ids=["without", "with"])
-def test_a_score_knows_whether_its_plugin_has_pre_score(plugin: Any, prepares: bool) -> None:
+def test_a_score_use_has_whether_its_plugin_has_pre_score(plugin: Any, prepares: bool) -> None:
     assert score_use(plugin, 1).has_pre_score is prepares
 
 

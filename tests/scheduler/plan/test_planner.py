@@ -1,19 +1,23 @@
-"""Plans of small clusters, question by question."""
+"""Plans of small clusters, by question; and bounds: never better than a real placement."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.plan.planner import PlanError, Planner
-from mooring.scheduler.plan.request import NodeType, PlanRequest, PlanResult, Question
+from mooring.scheduler.plan.bound import NOT_INSTALLED, fewest_used_nodes, most_pods
+from mooring.scheduler.plan.planner import Planner
+from mooring.scheduler.plan.request import NodeType, PlanError, PlanRequest, PlanResult, Question
 from tests.api.builders import selector
 from tests.builders import HOSTNAME, ZONE, budget, node, owned_by, pod, pods_like, spread
 from tests.scheduler.cache.logical_state import logical_state
@@ -108,7 +112,7 @@ def test_evicted_pods_move_and_daemon_pods_end() -> None:
     assert (drained.is_safe, drained.pods, drained.ends) == (True, 1, ("default/agent-1",))
 
 
-def test_asked_pods_are_placed_after_the_nodes_are_gone() -> None:
+def test_requested_pods_are_placed_after_the_nodes_are_removed() -> None:
     objects = [node("n1", cpu=8), node("n2", cpu=4), pod("web-1", cpu=2, on="n1", owner=WEB)]
     asked = pod("new-1", cpu=2), pod("new-2", cpu=2)
     assert len(plan(objects, Question.PLACE, *asked).placements) == 2
@@ -284,7 +288,7 @@ def test_a_fix_that_requests_less_than_another_one_is_left_out() -> None:
     assert [each for each in changes if each[0].startswith("request")] == [("request 2 cpu instead of 4",)]
 
 
-def test_an_eviction_that_violates_a_budget_says_so() -> None:
+def test_an_eviction_that_violates_a_budget_names_it() -> None:
     other = pod("other", cpu=1, on="n1", owner=WEB, labels={"app": "x"})
     objects = [node("n1", cpu=2), other, budget("b", selector(app="x"), allowed=0)]
     changes = [each.changes for each in plan(objects, Question.FIX, pod("p", cpu=2)).fixes]
@@ -363,3 +367,66 @@ def test_room_for_a_pod_takes_the_fewest_moves() -> None:
 def test_no_moves_make_room_for_a_pod_larger_than_any_node() -> None:
     result = plan([node("n1", cpu=4), pod("a", cpu=1, on="n1", owner=WEB)], Question.DEFRAGMENT, pod("huge", cpu=8))
     assert (result.moves, [each.pod for each in result.pending]) == ((), ["default/huge"])
+
+
+CPUS = st.lists(st.integers(1, 8), min_size=1, max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(CPUS, st.lists(st.integers(2, 16), min_size=1, max_size=3))
+def test_no_plan_is_cheaper_than_the_bound(cpus: list[int], sizes: list[int]) -> None:
+    pods = tuple(pod(f"p{number}", cpu=cpu) for number, cpu in enumerate(cpus))
+    types = tuple(
+        NodeType(f"t{number}", node(f"t{number}", cpu=size), float(size)) for number, size in enumerate(sizes)
+    )
+    planner = Planner(engine_with(node("n1", cpu=3)), lambda: ())
+    result = planner.plan(PlanRequest(Question.ADD_NODES, pods=pods, node_types=types))
+    assert result.bound is not None
+    assert result.bound.value is not None
+    assert sum(each.price for each in result.nodes_to_add) >= result.bound.value - 1e-6
+
+
+@settings(max_examples=60, deadline=None)
+@given(CPUS)
+def test_no_placement_has_more_pods_than_the_bound(cpus: list[int]) -> None:
+    pods = tuple(pod(f"p{number}", cpu=cpu) for number, cpu in enumerate(cpus))
+    engine = engine_with(node("n1", cpu=8), node("n2", cpu=4))
+    bound = most_pods(engine, [engine.record(view) for view in pods])
+    result = Planner(engine, lambda: ()).plan(PlanRequest(Question.PLACE, pods=pods))
+    assert bound.value is not None
+    assert len(result.placements) <= bound.value
+
+
+def test_a_bound_that_is_reached() -> None:
+    pods = tuple(pod(f"p{number}", cpu=2) for number in range(8))
+    planner = Planner(engine_with(node("n1", pods=0)), lambda: ())
+    types = (NodeType("m", node("m", cpu=4)),)
+    result = planner.plan(PlanRequest(Question.ADD_NODES, pods=pods, node_types=types))
+    assert result.nodes_to_add[0].count == 4
+    assert result.bound is not None
+    assert result.bound.text == "no plan needs fewer than 4 nodes."
+
+
+def test_selectors_and_taints_count() -> None:
+    engine = engine_with(
+        node("n1", cpu=8), node("n2", cpu=8, labels={"disk": "ssd"}), node("n3", taints=["x:NoSchedule"])
+    )
+    pods = [engine.record(pod(f"p{number}", cpu=4, node_labels={"disk": "ssd"})) for number in range(5)]
+    assert most_pods(engine, pods).value == 2
+
+
+def test_pods_that_cannot_move_keep_their_nodes() -> None:
+    engine = engine_with(
+        *(node(f"n{number}", cpu=4) for number in range(3)),
+        pod("bare", cpu=1, on="n0"),
+        pod("web-1", cpu=4, on="n1", owner=WEB),
+        pod("web-2", cpu=1, on="n2", owner=WEB),
+    )
+    assert fewest_used_nodes(engine).value == 2
+
+
+def test_without_the_solver_the_text_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    engine = engine_with(node("n1"))
+    bound = most_pods(engine, [engine.record(pod("p"))])
+    assert (bound.value, bound.text) == (None, NOT_INSTALLED)

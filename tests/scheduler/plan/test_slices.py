@@ -1,4 +1,4 @@
-"""Plans beside a running scheduler: they give way often, and what they may cost is limited."""
+"""Plans beside a running scheduler: they yield control often, and their cost is limited."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from mooring.kit.loop import run_real
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan import planner as planner_module
-from mooring.scheduler.plan.planner import PLAN_S_MAX, PlanError, Planner
-from mooring.scheduler.plan.request import NodeType, PlanRequest, PlanResult, Question
-from mooring.scheduler.plan.slices import SLICE_S, SLICE_S_MIN, Slices, Unchanging, run_in_slices, run_to_end
+from mooring.scheduler.plan.planner import PLAN_S_MAX, Planner
+from mooring.scheduler.plan.request import NodeType, PlanError, PlanRequest, PlanResult, Question, decode_request
+from mooring.scheduler.plan.slices import SLICE_S, SLICE_S_MIN, NoChanges, Slices, run_in_slices, run_to_end
 from mooring.scheduler.plan.what_if import WhatIf
-from mooring.scheduler.plan.wire import decode_request
 from tests.api.builders import selector
 from tests.builders import HOSTNAME, ZONE, budget, node, owned_by, pod, spread
 from tests.scheduler.cache.logical_state import logical_state
@@ -134,14 +133,14 @@ def longest_slice_s(engine: Engine, request: PlanRequest) -> float:
     gc.disable()  # the collector of a scheduler skips the objects of its cluster, that of the tests does not
     began_s = time.thread_time()
 
-    async def let_others_run() -> None:
+    async def yield_control() -> None:
         nonlocal began_s
         slices.append(time.thread_time() - began_s)
         began_s = time.thread_time()
 
     try:
         # On the clock of the CPU: the time of other processes ends neither a slice nor the plan.
-        run_real(planner.plan_in_slices(request, time.thread_time, let_others_run))
+        run_real(planner.plan_in_slices(request, time.thread_time, yield_control))
     finally:
         gc.enable()
     return max([*slices, time.thread_time() - began_s])
@@ -163,7 +162,7 @@ class Stopwatch:
 
     resume = suspend
 
-    async def let_others_run(self) -> None:
+    async def yield_control(self) -> None:
         self.pauses.append(self.now_s)
         self.now_s += 1.0
 
@@ -185,7 +184,7 @@ def test_a_slice_includes_what_the_pause_costs(changes_s: float, slice_s: float)
             watch.now_s += step_s
         return "done"
 
-    assert run_real(run_in_slices(steps(), watch, watch.now, watch.let_others_run)) == "done"
+    assert run_real(run_in_slices(steps(), watch, watch.now, watch.yield_control)) == "done"
     lasted = [after - before - 1.0 for before, after in zip(watch.pauses, watch.pauses[1:], strict=False)]
     assert lasted
     assert all(slice_s - 2 * step_s <= each <= slice_s + 2 * step_s for each in lasted), lasted
@@ -251,7 +250,7 @@ def test_a_request_beyond_a_limit_is_an_error(asked: dict[str, Any], message: st
 
     async def main() -> PlanResult:
         decoding = decode_request(msgspec.json.encode(asked), engine.columns, lambda: ())
-        request = await run_in_slices(decoding, Unchanging(), time.thread_time, _nothing)
+        request = await run_in_slices(decoding, NoChanges(), time.thread_time, _nothing)
         return await Planner(engine, lambda: ()).plan_in_slices(request, time.thread_time, _nothing)
 
     with pytest.raises(PlanError, match=message):

@@ -1,4 +1,4 @@
-"""DefaultPreemption: who may preempt, where it looks, and when it stops. (Whom it evicts: cycle/test_victims.)"""
+"""DefaultPreemption: which pods may preempt, the candidate nodes, the victims, disruption budgets."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from mooring.api.views.pod import Pod
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.plugins.default_preemption import importance_key
 from tests.api.builders import selector
-from tests.builders import budget, node, pod
-from tests.scheduler.config.builders import with_arguments, with_profile
+from tests.builders import HOSTNAME, ZONE, budget, claim, csi_node, node, pod, pods_like, spread
+from tests.scheduler.config.builders import plugins, with_arguments, with_profile
 from tests.scheduler.harness import decide, engine_of
+from tests.storage_builders import ephemeral
 from tools.verdicts import by_name
 
 WEB = {"app": "web"}
@@ -65,7 +67,7 @@ RESERVED = pod("urgent", cpu=2, priority=100, nominated="n1")
         ),
     ],
 )
-def test_who_may_not_preempt(cluster: list[ApiObject], view: Pod, text: str) -> None:
+def test_pods_that_may_not_preempt(cluster: list[ApiObject], view: Pod, text: str) -> None:
     engine = engine_of(*cluster, *([view] if view.status.nominated_node_name else []))
     assert preemption_text(engine, view) == text
     assert nominated(engine, view) is None
@@ -174,7 +176,7 @@ def test_candidates_are_found_among_many_nodes() -> None:
     assert nominated(engine) == "n199"
 
 
-def test_what_was_found_is_forgotten_when_the_cluster_changes() -> None:
+def test_cached_victims_are_dropped_when_the_cluster_changes() -> None:
     engine = engine_of(*full("n1", priority=100))
     assert nominated(engine) is None
     for each in full("n2"):
@@ -205,3 +207,300 @@ def test_a_nomination_that_was_of_no_use(plugins: dict[str, Any], clears: bool) 
 
 def test_without_nodes_a_nomination_is_void() -> None:
     assert decide(engine_of(), RESERVED).clears_nomination
+
+
+def preempted(engine: Engine, view: Pod = URGENT) -> tuple[str, list[str]] | None:
+    """The nominated node, and the victims in the order of their importance."""
+    plan = decide(engine, view).preemption
+    return (plan.node_name, [victim.name for victim in plan.victims]) if plan is not None else None
+
+
+def holding(name: str, *residents: Pod, cpu: int = 2) -> list[ApiObject]:
+    return [node(name, cpu=cpu), *residents]
+
+
+def resident(name: str, on: str, cpu: int = 2, priority: int = 0, started_s: float | None = 0.0) -> Pod:
+    return pod(name, on=on, cpu=cpu, priority=priority, started_s=started_s, labels=WEB)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "chosen"),
+    [
+        pytest.param(
+            [*holding("n1", resident("a", "n1", priority=9)), *holding("n2", resident("b", "n2", priority=5))],
+            ("n2", ["b"]),
+            id="the most important victim is the least important",
+        ),
+        pytest.param(
+            [
+                *holding("n1", resident("a", "n1", cpu=1, priority=5), resident("b", "n1", cpu=1, priority=3)),
+                *holding("n2", resident("c", "n2", cpu=1, priority=5), resident("d", "n2", cpu=1, priority=1)),
+            ],
+            ("n2", ["c", "d"]),
+            id="the sum of priorities is smallest",
+        ),
+        pytest.param(
+            [
+                *holding("n1", resident("a", "n1", cpu=1, priority=5), resident("b", "n1", cpu=1, priority=5)),
+                *holding("n2", resident("c", "n2", priority=5)),
+            ],
+            ("n2", ["c"]),
+            id="the victims are fewest",
+        ),
+        pytest.param(
+            [
+                *holding("n1", resident("a", "n1", cpu=1, priority=-5), resident("b", "n1", cpu=1, priority=-5)),
+                *holding("n2", resident("c", "n2", priority=-5)),
+            ],
+            ("n2", ["c"]),
+            id="fewer are better even if their priority is negative",
+        ),
+        pytest.param(
+            [
+                *holding("n1", resident("a", "n1", started_s=10.0)),
+                *holding("n2", resident("b", "n2", started_s=20.0)),
+            ],
+            ("n2", ["b"]),
+            id="the victim has run for the shortest time",
+        ),
+        pytest.param(
+            [
+                *holding(
+                    "n1",
+                    resident("a", "n1", cpu=1, priority=5, started_s=30.0),
+                    resident("b", "n1", cpu=1, priority=0, started_s=1.0),
+                ),
+                *holding(
+                    "n2",
+                    resident("c", "n2", cpu=1, priority=5, started_s=20.0),
+                    resident("d", "n2", cpu=1, priority=0, started_s=25.0),
+                ),
+            ],
+            ("n1", ["a", "b"]),
+            id="the time of the most important victims counts, not that of the others",
+        ),
+        pytest.param(
+            [*holding("n2", resident("b", "n2")), *holding("n1", resident("a", "n1"))],
+            ("n1", ["a"]),
+            id="all being equal, the name that comes first",
+        ),
+        pytest.param(
+            [
+                *holding("n1", resident("a", "n1", priority=1)),
+                *holding("n2", pod("b", on="n2", cpu=2, priority=9, started_s=0.0)),
+                budget("b", selector(app="web"), allowed=0),
+            ],
+            ("n2", ["b"]),
+            id="before all that, the fewest budgets are violated",
+        ),
+        pytest.param(
+            [
+                *holding("n1", resident("a", "n1", cpu=1), resident("b", "n1", cpu=1)),
+                *holding("n2", resident("c", "n2")),
+                budget("b", selector(app="web"), allowed=0),
+            ],
+            ("n2", ["c"]),
+            id="two violations are worse than one",
+        ),
+    ],
+)
+def test_the_node_that_hurts_least(cluster: list[ApiObject], chosen: tuple[str, list[str]]) -> None:
+    assert preempted(engine_of(*cluster)) == chosen
+
+
+@pytest.mark.parametrize(
+    ("cluster", "pending", "victims"),
+    [
+        pytest.param(
+            holding("n1", resident("a", "n1", cpu=1, priority=1), resident("b", "n1", cpu=1, priority=2), cpu=3),
+            URGENT,
+            ["a"],
+            id="who can stay stays, the most important first",
+        ),
+        pytest.param(
+            holding("n1", resident("a", "n1", cpu=1, started_s=5.0), resident("b", "n1", cpu=1, started_s=3.0), cpu=3),
+            URGENT,
+            ["a"],
+            id="at equal priority who has run longer",
+        ),
+        pytest.param(
+            holding("n1", resident("a", "n1", cpu=1), resident("b", "n1", cpu=1), cpu=3),
+            URGENT,
+            ["b"],
+            id="at equal times who came first",
+        ),
+        pytest.param(
+            holding("n1", resident("a", "n1", cpu=1, started_s=None), resident("b", "n1", cpu=1, started_s=9.0), cpu=3),
+            URGENT,
+            ["a"],
+            id="who has not started yet counts least",
+        ),
+        pytest.param(
+            holding("n1", *(resident(name, "n1", cpu=1, started_s=None) for name in "ab"), cpu=3),
+            URGENT,
+            ["a"],
+            id="of those the one that came last counts most",
+        ),
+        pytest.param(
+            [
+                *holding("n1", resident("a", "n1", cpu=1, priority=1), pod("b", on="n1", cpu=1, priority=2), cpu=3),
+                budget("b", selector(app="web"), allowed=0),
+            ],
+            URGENT,
+            ["b"],
+            id="who is protected stays before all others",
+        ),
+        pytest.param(
+            holding("n1", resident("big", "n1", cpu=3, priority=1), resident("a", "n1", cpu=1, priority=0), cpu=4),
+            URGENT,
+            ["big"],
+            id="a less important pod may stay where a more important one cannot",
+        ),
+        pytest.param(
+            holding("n1", resident("peer", "n1", cpu=1, priority=100), resident("a", "n1", cpu=1), cpu=3),
+            URGENT,
+            ["a"],
+            id="pods of the same priority are nobody's victims",
+        ),
+        pytest.param(
+            [node("n1"), pod("a", on="n1", ports=["80"]), pod("b", on="n1", ports=["81"])],
+            pod("urgent", ports=["80"], priority=100),
+            ["a"],
+            id="for a host port",
+        ),
+        pytest.param(
+            [node("n1"), pod("a", on="n1", labels=WEB), pod("b", on="n1")],
+            pod("urgent", priority=100, apart=[pods_like(HOSTNAME, app="web")]),
+            ["a"],
+            id="for anti-affinity of the pod",
+        ),
+        pytest.param(
+            [node("n1"), pod("a", on="n1", apart=[pods_like(HOSTNAME, app="web")]), pod("b", on="n1")],
+            pod("urgent", priority=100, labels=WEB),
+            ["a"],
+            id="for anti-affinity of the victim",
+        ),
+        pytest.param(
+            [node("n1", zone="a"), node("n2", zone="b", unschedulable=True), pod("a", on="n1", labels=WEB)],
+            pod("urgent", priority=100, labels=WEB, spread=[spread(ZONE, app="web")]),
+            ["a"],
+            id="for even spreading",
+        ),
+    ],
+)
+def test_which_pods_are_victims(cluster: list[ApiObject], pending: Pod, victims: list[str]) -> None:
+    found = preempted(engine_of(*cluster), pending)
+    assert found is not None
+    assert found[0] == "n1"
+    assert found[1] == victims
+
+
+@pytest.mark.parametrize(
+    ("cluster", "pending"),
+    [
+        pytest.param(holding("n1", resident("a", "n1", priority=100)), URGENT, id="nobody of lower priority"),
+        pytest.param(holding("n1", resident("a", "n1"), cpu=1), URGENT, id="a node that is too small even if empty"),
+        pytest.param(
+            [node("n1", taints=["gpu:NoSchedule"]), resident("a", "n1")], URGENT, id="a rejection that is for good"
+        ),
+        pytest.param(
+            holding("n1", resident("a", "n1", cpu=1), resident("peer", "n1", cpu=1, priority=100)),
+            URGENT,
+            id="those who may leave are not enough",
+        ),
+        pytest.param(
+            [node("n1"), pod("a", on="n1", labels=WEB)],
+            pod("urgent", priority=100, near=[pods_like(HOSTNAME, app="db")]),
+            id="affinity is not found by evicting",
+        ),
+    ],
+)
+def test_preemption_that_does_not_help(cluster: list[ApiObject], pending: Pod) -> None:
+    assert preempted(engine_of(*cluster), pending) is None
+
+
+def test_nothing_changes_by_thinking_about_it() -> None:
+    engine = engine_of(*holding("n1", resident("a", "n1", cpu=1), resident("b", "n1", cpu=1)))
+    before = engine.columns.resources.used.tobytes()
+    assert preempted(engine) == ("n1", ["a", "b"])
+    assert engine.columns.resources.used.tobytes() == before
+    assert list(engine.columns.pods_on[0]) == ["default/a", "default/b"]
+
+
+def test_victims_of_a_row_are_found_again_when_the_row_changes() -> None:
+    engine = engine_of(*holding("n1", resident("a", "n1", priority=9)), *holding("n2", resident("b", "n2", priority=5)))
+    assert preempted(engine) == ("n2", ["b"])
+    engine.put(resident("b", "n2", priority=50))
+    assert preempted(engine) == ("n1", ["a"])
+    engine.put(budget("b", selector(app="web"), allowed=0))
+    engine.put(pod("b", on="n2", cpu=2, priority=50))
+    assert preempted(engine) == ("n2", ["b"]), "budgets are read again too"
+
+
+def test_importance_by_priority_start_and_arrival() -> None:
+    engine = engine_of(
+        node("n1"),
+        pod("young", on="n1", priority=1, started_s=9.0),
+        pod("waiting", on="n1", priority=1),
+        pod("old", on="n1", priority=1, started_s=1.0),
+        pod("as old", on="n1", priority=1, started_s=1.0),
+        pod("important", on="n1", priority=2),
+        pod("waiting too", on="n1", priority=1),
+    )
+    ranked = sorted(engine.columns.pods.values(), key=importance_key)
+    assert [each.name for each in ranked] == ["important", "old", "as old", "young", "waiting too", "waiting"]
+
+
+def victim_names(view: Pod, *views: ApiObject, config: dict[str, Any] | None = None) -> list[str] | None:
+    plan = decide(engine_of(*views, config=config), view).preemption
+    return [victim.name for victim in plan.victims] if plan is not None else None
+
+
+@pytest.mark.parametrize(
+    ("percentage", "absolute", "victims"),
+    [
+        pytest.param(0, 1, ["on-n1"], id="one candidate: of those that violate a budget, the first is kept"),
+        pytest.param(0, 2, ["on-n2"], id="two candidates: the better of the first two"),
+        pytest.param(100, 0, ["on-n3"], id="all nodes: the best of all"),
+        pytest.param(10, 0, None, id="a tenth of three nodes is none at all"),
+    ],
+)
+def test_how_many_candidates_that_violate_a_budget_are_kept(
+    percentage: int, absolute: int, victims: list[str] | None
+) -> None:
+    arguments = {"minCandidateNodesPercentage": percentage, "minCandidateNodesAbsolute": absolute}
+    protected = [
+        *full("n1", 9, WEB),
+        *full("n2", 5, WEB),
+        *full("n3", 1, WEB),
+        budget("b", selector(app="web"), allowed=0),
+    ]
+    assert victim_names(URGENT, *protected, config=with_arguments("DefaultPreemption", arguments)) == victims
+
+
+def test_nodes_beyond_the_candidate_limit_count_as_not_helpful() -> None:
+    no_candidates = {"minCandidateNodesPercentage": 1, "minCandidateNodesAbsolute": 0}
+    engine = engine_of(*full("n1"), *full("n2", 200), config=with_arguments("DefaultPreemption", no_candidates))
+    message = decide(engine, URGENT).message or ""
+    assert message.partition("preemption: ")[2] == (
+        "0/2 nodes are available: 1 No preemption victims found for incoming pod, "
+        "1 Preemption is not helpful for scheduling."
+    )
+
+
+def test_a_failure_that_several_nodes_share_is_reported_once() -> None:
+    """Without VolumeBinding, no filter rejects a pod whose claim belongs to another pod until its victims are gone."""
+    foreign = claim("urgent-scratch")
+    view = pod("urgent", cpu=2, priority=100, volumes=[ephemeral("scratch")])
+    config = with_profile(plugins={"multiPoint": {"disabled": plugins("VolumeBinding")}})
+    limits = (csi_node("n1", driver=1), csi_node("n2", driver=1))
+    message = decide(engine_of(*full("n1"), *full("n2"), *limits, foreign, config=config), view).message or ""
+    assert message.count("was not created for pod") == 1
+    assert "[" not in message
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_all_equal_terms_of_a_victim_go_with_it(times: int) -> None:
+    term = pods_like(HOSTNAME, app="web")
+    resident = pod("resident", apart=[term] * times, on="n1", priority=0)
+    assert victim_names(pod("new", labels=WEB, priority=9), node("n1"), resident) == ["resident"]

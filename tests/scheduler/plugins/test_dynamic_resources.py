@@ -1,4 +1,4 @@
-"""DynamicResources: pods that ask for devices."""
+"""DynamicResources: pods that request devices."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ LONG_AGO, JUST_NOW = "2020-01-01T00:00:00Z", "2026-01-01T00:00:00Z"
         pytest.param(with_status("c", None, ("up", "False")), True, id="nobody knows since when"),
     ],
 )
-def test_devices_that_will_not_become_ready_are_in_the_way(asked: ResourceClaim, is_available: bool) -> None:
+def test_devices_with_failed_binding_conditions_reject_the_pod(asked: ResourceClaim, is_available: bool) -> None:
     decision = decide(cluster(asked), claiming("p", "c"))
     assert decision.is_placed is is_available
     if not is_available:
@@ -277,7 +277,7 @@ def test_a_claim_in_flight_makes_its_other_pods_wait() -> None:
     assert decision.status.reasons == ("resource claim default/c is in the process of being allocated",)
 
 
-def test_what_is_forgotten_is_free_again() -> None:
+def test_unreserved_devices_are_free_again() -> None:
     engine = cluster(claim("c", wants(count=2)), claim("d", wants(count=2)))
     decision = decide(engine, claiming("p", "c"))
     assert engine.assume(decision) is None
@@ -287,7 +287,7 @@ def test_what_is_forgotten_is_free_again() -> None:
     assert decide(engine, claiming("p", "c")).node_name == "n1"
 
 
-def test_a_decision_that_is_believed_late_takes_what_is_left_then() -> None:
+def test_reserve_fails_if_the_devices_are_allocated_meanwhile() -> None:
     engine = cluster(claim("c", wants(count=2)), claim("d", wants()))
     first, second = decide(engine, claiming("p", "c")), decide(engine, claiming("q", "d"))
     assert (first.node_name, second.node_name) == ("n1", "n1")
@@ -327,7 +327,7 @@ def test_extended_resources_and_claims_get_different_devices() -> None:
     assert rejections(decide(engine, wanting(2, "p", "c"))) == {"n1": "cannot allocate all claims"}
 
 
-def test_a_resource_that_nobody_has_does_not_fit() -> None:
+def test_a_resource_that_no_node_has_does_not_fit() -> None:
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",

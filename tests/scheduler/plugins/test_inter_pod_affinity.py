@@ -1,4 +1,4 @@
-"""InterPodAffinity: near whom, apart from whom, in both directions, and the quirks that kube-scheduler v1.36 has."""
+"""InterPodAffinity: affinity and anti-affinity in both directions, and the quirks of kube-scheduler v1.36."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def test_terms_that_cannot_be_read() -> None:
         pytest.param([], pod(), SKIP, id="nothing said"),
     ],
 )
-def test_whom_it_would_like(placed: list[ApiObject], wanting: Pod, scores: object) -> None:
+def test_scores_of_affinity_terms(placed: list[ApiObject], wanting: Pod, scores: object) -> None:
     assert scored_by(engine_of(*ZONES, *placed), InterPodAffinity, wanting) == scores
 
 
@@ -283,7 +283,7 @@ def test_the_arguments(config: dict[str, Any] | None, scores: object) -> None:
     assert scored_by(engine, InterPodAffinity, pod(labels=WEB)) == scores
 
 
-def test_a_victim_that_says_the_same_twice_keeps_nobody_away_once_it_is_gone() -> None:
+def test_a_victim_with_equal_terms_rejects_no_pod_after_its_eviction() -> None:
     """Both of its terms were counted, so both must go with it."""
     twice = pod("v", apart=[NEAR_WEB, NEAR_WEB], on="a1", priority=0)
     plan = decide(engine_of(node("a1", zone="a"), twice), pod(labels=WEB, priority=9)).preemption
@@ -411,6 +411,6 @@ def test_kube_scheduler_sleeps_through_this_too(rejected: Pod, change: Change) -
     assert not queues(InterPodAffinity, rejected, TEAM_A, **change)
 
 
-def test_a_namespace_selector_without_conditions_reaches_everybody() -> None:
+def test_an_empty_namespace_selector_selects_all_namespaces() -> None:
     rejected = pod(near=[pods_like(ZONE, namespaces_like=selector(), app="web")])
     assert queues(InterPodAffinity, rejected, came=pod("q", labels=WEB, namespace="team-a", on="n1"))

@@ -1,4 +1,4 @@
-"""NodeResourcesFit: what is short on a node, whether a pod could ever fit, the scoring strategies. NodePorts."""
+"""NodeResourcesFit: missing resources, pods that fit on no node, the scoring strategies. NodePorts."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_more_resources_than_can_be_distinguished() -> None:
     many = {f"example.com/r{number}": 1 for number in range(80)}
     decision = decide(engine_of(node("n1", others=many)), pod(others=many))
     assert decision.status is not None
-    assert decision.status.message == "pod requests 80 different resources, more than can be told apart"
+    assert decision.status.message == "pod requests 80 different resources, more than the filter can distinguish"
 
 
 class FitWhereOpen(NodeResourcesFit):
@@ -203,7 +203,7 @@ class FitWhereOpen(NodeResourcesFit):
         return bits
 
 
-def test_a_subclass_that_overrides_filter_is_asked_about_single_rows_too() -> None:
+def test_a_subclass_that_overrides_filter_is_called_for_single_rows_too() -> None:
     config = with_profile(plugins={"multiPoint": {"enabled": plugins("FitWhereOpen")}})
     nodes = [node("n1", cpu=4, labels={"open": "yes"}), node("n2", cpu=4, labels={"open": "no"})]
     engine = engine_of(*nodes, config=config, registry=Registry([*PLUGINS, FitWhereOpen]))
@@ -247,7 +247,7 @@ def test_resources_that_pods_leave(change: Change, is_queued: bool) -> None:
     assert queues(NodeResourcesFit, pod(cpu=1, others={GPU: 1}), **change) is is_queued
 
 
-def test_what_a_silent_container_is_believed_to_use_is_not_requested() -> None:
+def test_non_zero_defaults_are_not_requested() -> None:
     before, after = pod("q", cpu=1, on="n1"), pod("q", cpu="500m", on="n1")
     assert not queues(NodeResourcesFit, pod(memory=1), before=before, after=after)
 
@@ -319,7 +319,7 @@ def test_resources_that_the_profile_ignores_are_not_ignored_here() -> None:
         ),
     ],
 )
-def test_a_resource_that_a_device_class_stands_behind(
+def test_a_resource_that_a_device_class_provides(
     known: DeviceClass, old: Node | None, new: Node, is_queued: bool
 ) -> None:
     assert queues(NodeResourcesFit, pod(cpu=2, others={GPU: 1}), known, before=old, after=new) is is_queued

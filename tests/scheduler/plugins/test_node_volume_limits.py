@@ -1,4 +1,4 @@
-"""How many volumes of a driver a node can attach."""
+"""NodeVolumeLimits: how many volumes of a driver a node can attach."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_what_cannot_be_notified_of_the_pod(volumes: list[Volume], rejected: dic
     assert plugin.reasons(answer.state)[1].code is code
 
 
-def test_a_placed_pod_whose_claim_is_somebody_elses_makes_its_node_an_error() -> None:
+def test_a_placed_pod_whose_claim_belongs_to_another_pod_is_an_error_of_its_node() -> None:
     fault = "PVC default/web-v was not created for pod default/web (pod is not owner)"
     engine = engine_of(
         *(node(name) for name in ("n1", "n2", "n3")),
@@ -239,7 +239,7 @@ def test_a_placed_pod_whose_claim_is_somebody_elses_makes_its_node_an_error() ->
     assert rejected_by(engine, NodeVolumeLimits, nothing_new) == {}
 
 
-def test_beyond_a_limit_faults_share_their_words() -> None:
+def test_beyond_a_limit_errors_share_a_text() -> None:
     names = [f"n{number:03}" for number in range(ERRORS_MAX + 10)]
     engine = engine_of(
         *(node(name) for name in names),

@@ -1,4 +1,4 @@
-"""PodTopologySpread: hard constraints reject, soft ones prefer, and the quirks that kube-scheduler v1.36 has."""
+"""PodTopologySpread: hard constraints reject, soft ones score, and the quirks of kube-scheduler v1.36."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.api.views.pod import Pod
 from mooring.scheduler.framework.plugin import SKIP
 from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.plugins.pod_topology_spread import PodTopologySpread
-from tests.api.builders import node_selector, term
+from tests.api.builders import node_selector, selector, term
 from tests.builders import HOSTNAME, ZONE, node, owned_by, pod, replica_set, service, spread
 from tests.scheduler.config.builders import with_arguments
 from tests.scheduler.harness import decide, engine_of, rejected_by, scored_by, settle
@@ -375,3 +375,36 @@ def test_constraints_of_the_profile_count_the_pods_of_a_service(labels: Mapping[
     config = with_arguments("PodTopologySpread", arguments)
     gone = pod("q", labels=labels, on="n1")
     assert queues(PodTopologySpread, pod(labels=WEB), service("web", app="web"), gone=gone, config=config) is is_queued
+
+
+# Zones of the system defaults
+
+REPLICA = pod("new", labels=WEB, owner=owned_by("ReplicaSet", "web"))
+WEB_SET = replica_set("web", selector(app="web"))
+
+
+@pytest.mark.parametrize(
+    ("unlabelled", "expected"),
+    [
+        pytest.param(node("bare", pods=1), {"a": 100, "blank": 85}, id="a full node without zone counts for the empty"),
+        pytest.param(node("bare", pods=1, zone="b"), {"a": 100, "blank": 100}, id="one with a zone does not"),
+    ],
+)
+def test_system_defaults_read_a_missing_zone_as_an_empty_one(unlabelled: ApiObject, expected: dict[str, int]) -> None:
+    cluster = (node("a", zone="a"), node("blank", zone=""), unlabelled, pod("old", labels=WEB, on="bare"), WEB_SET)
+    assert scored_by(engine_of(*cluster), PodTopologySpread, REPLICA, feasible=["a", "blank"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        pytest.param(
+            node("blank", zone=""), {"a": 9, "blank": 80, "bare": 100}, id="an empty zone and none: one domain"
+        ),
+        pytest.param(node("blank", zone="b"), {"a": 9, "blank": 81, "bare": 100}, id="a zone and none: two"),
+    ],
+)
+def test_how_many_domains_weigh_the_zones(other: ApiObject, expected: dict[str, int]) -> None:
+    crowd = [pod(f"web-{number}", labels=WEB, on="a") for number in range(5)]
+    engine = engine_of(node("a", zone="a"), other, node("bare"), *crowd, WEB_SET)
+    assert scored_by(engine, PodTopologySpread, REPLICA) == expected

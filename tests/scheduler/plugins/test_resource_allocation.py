@@ -221,7 +221,7 @@ def test_scores_count_devices_where_a_node_offers_nothing_itself() -> None:
     assert scored_by(engine, NodeResourcesFit, pod(others={GPUS: 1})) == {"n1": 25, "n2": 75, "n3": 20}
 
 
-def test_what_is_kept_of_scores_is_forgotten_when_devices_are_given_away() -> None:
+def test_cached_scores_are_dropped_when_devices_are_allocated() -> None:
     views = (node("n1"), node("n2"), gpus("n1", 2), gpus("n2", 4), device_class(resource=GPUS), claim("c", wants()))
     engine = engine_of(*views, config=MOST)
     assert decide(engine, pod("a", others={GPUS: 1})).node_name == "n1"

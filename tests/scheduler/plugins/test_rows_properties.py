@@ -1,6 +1,6 @@
-"""Plugins answer for many rows as they would for each: all at once, some of them, one by one, and as if pods had moved.
+"""Plugins return the same results for all rows, some rows, single rows, and in a dry run.
 
-The cycle keeps answers, asks again about single rows, and asks "what if": all of that is right only if these hold.
+The result cache, single rows in plain Python and preemption rely on this.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SOME_PODS = 4
 
 @settings(max_examples=60)
 @given(seed=world_seeds, events=event_seeds)
-def test_a_filter_answers_for_all_rows_as_for_each(seed: int, events: Seeds) -> None:
+def test_a_filter_returns_for_all_rows_what_it_returns_for_each(seed: int, events: Seeds) -> None:
     engine, pods = _cluster(seed, events)
     rows = live_rows(engine)
     everything = slice(0, engine.columns.height)
@@ -42,7 +42,7 @@ def test_a_filter_answers_for_all_rows_as_for_each(seed: int, events: Seeds) -> 
 
 @settings(max_examples=60)
 @given(seed=world_seeds, events=event_seeds)
-def test_a_score_answers_for_all_rows_as_for_each(seed: int, events: Seeds) -> None:
+def test_a_score_returns_for_all_rows_what_it_returns_for_each(seed: int, events: Seeds) -> None:
     engine, pods = _cluster(seed, events)
     rows = live_rows(engine)
     for plugin, state in _scores(engine, pods, rows):
@@ -54,7 +54,7 @@ def test_a_score_answers_for_all_rows_as_for_each(seed: int, events: Seeds) -> N
 
 @settings(max_examples=60)
 @given(seed=world_seeds, events=event_seeds)
-def test_a_difference_of_nothing_changes_no_answer(seed: int, events: Seeds) -> None:
+def test_a_difference_of_zero_changes_no_result(seed: int, events: Seeds) -> None:
     engine, pods = _cluster(seed, events)
     rows = live_rows(engine)
     for plugin, state in _filters(engine, pods):

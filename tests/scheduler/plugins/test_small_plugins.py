@@ -140,7 +140,7 @@ def test_a_pod_that_names_its_node(change: Change, is_queued: bool) -> None:
         pytest.param({"came": pod("q", ports=["80"], on="n1")}, False, id="a pod came"),
     ],
 )
-def test_a_pod_that_wants_a_port(change: Change, is_queued: bool) -> None:
+def test_hints_of_a_pod_with_a_host_port(change: Change, is_queued: bool) -> None:
     assert queues(NodePorts, pod(ports=["443", "80"]), **change) is is_queued
 
 
@@ -190,7 +190,7 @@ FAULTY = pod(nodes=node_selector(term("disk Like ssd")))
         pytest.param(FAULTY, node(), node(labels={"a": "b"}), True, id="also of a node that changes"),
     ],
 )
-def test_a_pod_that_wants_labels(rejected: Pod, old: Node | None, new: Node, is_queued: bool) -> None:
+def test_hints_of_a_pod_with_node_affinity(rejected: Pod, old: Node | None, new: Node, is_queued: bool) -> None:
     assert queues(NodeAffinity, rejected, before=old, after=new) is is_queued
 
 
@@ -202,7 +202,7 @@ def test_a_pod_that_wants_labels(rejected: Pod, old: Node | None, new: Node, is_
         pytest.param(node(), node(labels={"team": "a"}), False, id="kube-scheduler compares the pod's wishes only"),
     ],
 )
-def test_a_profile_that_wants_labels(old: Node | None, new: Node, is_queued: bool) -> None:
+def test_hints_of_a_profile_with_added_affinity(old: Node | None, new: Node, is_queued: bool) -> None:
     assert queues(NodeAffinity, pod(), before=old, after=new, config=with_arguments("NodeAffinity", ADDED)) is is_queued
 
 
@@ -229,7 +229,7 @@ def test_a_pod_that_needs_a_feature(change: Change, is_queued: bool) -> None:
     assert queues(NodeDeclaredFeatures, with_host_users(pod(), False), **change) is is_queued
 
 
-def test_preemption_leaves_waking_to_those_who_rejected() -> None:
+def test_preemption_registers_no_event_that_queues_pods() -> None:
     assert not queues(DefaultPreemption, pod(), gone=pod("q", on="n1"))
 
 
@@ -336,7 +336,7 @@ def test_the_pod_is_bound() -> None:
     assert bound_to("n1") == "n1"
 
 
-def test_what_the_api_server_says_against_it_is_raised() -> None:
+def test_errors_of_the_api_server_are_raised() -> None:
     assert 'pod web is already assigned to node "n1"' in bound_to("n1", "n2")
 
 
@@ -449,7 +449,7 @@ NODES = (
         pytest.param(pod(tolerations=[""]), set(), id="everything tolerated"),
     ],
 )
-def test_who_is_kept_away(tolerating: Pod, rejecting: set[str]) -> None:
+def test_nodes_with_untolerated_taints_are_rejected(tolerating: Pod, rejecting: set[str]) -> None:
     rejected = rejected_by(engine_of(*NODES), TaintToleration, tolerating)
     assert rejected == dict.fromkeys(rejecting, ("node(s) had untolerated taint(s)",))
 
@@ -475,7 +475,7 @@ def test_who_is_kept_away(tolerating: Pod, rejecting: set[str]) -> None:
         ),
     ],
 )
-def test_who_is_avoided(tolerating: Pod, scores: dict[str, int]) -> None:
+def test_untolerated_preferences_lower_the_score(tolerating: Pod, scores: dict[str, int]) -> None:
     assert scored_by(engine_of(*NODES), TaintToleration, tolerating) == scores
 
 

@@ -1,4 +1,4 @@
-"""Spread constraints, compiled: a pod's own, and those that a profile gives to pods of services and controllers."""
+"""Compiled spread constraints: those of a pod, and the default ones for pods of services and controllers."""
 
 from __future__ import annotations
 
@@ -155,12 +155,12 @@ def test_defaults_of_a_constraint() -> None:
         pytest.param([], pod(labels=WEB, owner=owned_by("ReplicaSet", "gone")), "", id="that is gone"),
     ],
 )
-def test_whom_a_pod_is_spread_against_by_default(objects: list[ApiObject], view: Pod, said: str) -> None:
+def test_the_selector_of_default_constraints(objects: list[ApiObject], view: Pod, said: str) -> None:
     engine = engine_of(*objects)
     assert str(default_selector(engine.columns.objects, engine.record(view).signature)) == said
 
 
-def test_default_constraints_are_for_pods_that_belong_to_somebody() -> None:
+def test_default_constraints_are_for_pods_of_services_and_controllers() -> None:
     engine = engine_of(service("s", app="web"))
     signature = engine.record(pod(labels=WEB)).signature
     found = default_constraints(engine.columns, signature, SYSTEM_DEFAULTS, SOFT)
@@ -192,7 +192,7 @@ def test_a_pod_that_comes_again_finds_what_was_found() -> None:
     assert counting(engine, "x")() is first
 
 
-def test_after_a_node_changed_nobody_holds_what_was_found_before() -> None:
+def test_compiled_constraints_are_dropped_when_a_node_changes() -> None:
     engine = zones()
     found = [counting(engine, kind) for kind in "xy"]
     assert all(each() is not None for each in found)

@@ -1,4 +1,4 @@
-"""The older Policy: what it asked for becomes a profile of today's plugins, like any other."""
+"""The older Policy is converted to a profile of today's plugins."""
 
 import json
 
@@ -20,7 +20,8 @@ from mooring.scheduler.config.types import (
     UtilizationShapePoint,
 )
 from mooring.scheduler.policy import load_configuration_or_policy
-from mooring.scheduler.policy.arguments import (
+from mooring.scheduler.policy.conversion import ALWAYS, is_policy
+from mooring.scheduler.policy.types import (
     NodeLabelArgs,
     ServiceAffinityArgs,
     as_written,
@@ -28,7 +29,6 @@ from mooring.scheduler.policy.arguments import (
     reject_arguments,
     service_affinity_arguments,
 )
-from mooring.scheduler.policy.conversion import ALWAYS, is_policy
 from tests.builders import node, pod, service
 from tests.scheduler.config.builders import VERSION, Written, complaints_about, paths_complained_about
 from tests.scheduler.harness import decide, engine_of
@@ -233,7 +233,7 @@ MANDATORY = ["NodeUnschedulable", "TaintToleration"]
         pytest.param(["CheckNodeLabelPresence"], [*MANDATORY, "NodeLabel"], id="no labels, so all nodes pass"),
     ],
 )
-def test_what_predicates_become(named: list[str], filtering: list[str]) -> None:
+def test_the_plugins_of_predicates(named: list[str], filtering: list[str]) -> None:
     assert filters(policy(predicates=predicates(*named), priorities=[])) == filtering
 
 
@@ -314,7 +314,7 @@ def test_without_priorities_there_are_the_old_default_ones() -> None:
         ),
     ],
 )
-def test_what_priorities_become(weights: dict[str, int], scoring: list[str]) -> None:
+def test_the_plugins_of_priorities(weights: dict[str, int], scoring: list[str]) -> None:
     assert scores(policy(predicates=[], priorities=priorities(**weights))) == scoring
 
 
@@ -556,7 +556,7 @@ def test_arguments_of_service_affinity() -> None:
     assert as_written(arguments) == written
 
 
-def test_arguments_may_say_what_they_are() -> None:
+def test_arguments_may_have_type_fields() -> None:
     typed = {"apiVersion": VERSION, "kind": "NodeLabelArgs", "presentLabels": ["a"]}
     assert node_label_arguments(typed) == NodeLabelArgs(present_labels=("a",))
     reject_arguments("SelectorSpread", {"apiVersion": VERSION, "kind": "SelectorSpreadArgs"})

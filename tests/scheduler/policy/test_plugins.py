@@ -1,4 +1,4 @@
-"""NodeLabel: labels that a profile demands or forbids, labels that it likes or dislikes, whatever their values."""
+"""NodeLabel: labels that a profile requires, forbids or prefers, whatever their values."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_preemption_is_not_tried_for_a_label() -> None:
     assert decision.preemption is None
 
 
-def test_answers_that_are_kept_follow_the_labels() -> None:
+def test_cached_results_follow_the_labels() -> None:
     engine = engine_of(node("n1"), config=profile(presentLabels=["disk"], presentLabelsPreference=["rack"]))
     assert decide(engine, pod()).node_name is None
     engine.put(node("n1", labels={"disk": "ssd"}))
@@ -163,7 +163,7 @@ def expected_score(view: Node, present: list[str], absent: list[str]) -> int:
 
 @settings(max_examples=100)
 @given(nodes=some_nodes, present=some_keys, absent=some_keys)
-def test_it_says_what_the_rule_says(nodes: list[dict[str, str]], present: list[str], absent: list[str]) -> None:
+def test_results_equal_the_plain_rule(nodes: list[dict[str, str]], present: list[str], absent: list[str]) -> None:
     absent = [key for key in absent if key not in present]
     views = [node(f"n{number}", labels=labels) for number, labels in enumerate(nodes)]
     arguments = {

@@ -14,7 +14,7 @@ from mooring.api.views.pod import Pod
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.config import ConfigurationError
 from mooring.scheduler.framework.plugin import SKIP
-from mooring.scheduler.policy.selector_spread import SelectorSpread, spread_score
+from mooring.scheduler.policy.plugins import SelectorSpread, spread_score
 from tests.api.builders import selector
 from tests.builders import (
     HOSTNAME,
@@ -85,7 +85,7 @@ def test_few_pods_are_good(counts: list[int], zones: list[int], scores: list[int
         pytest.param([service("web", "shop", app="web")], WANTED, {"n1": 100, "n2": 100}, id="of another namespace"),
     ],
 )
-def test_who_is_spread_against(objects: list[ApiObject], wanting: Pod, scores: dict[str, int]) -> None:
+def test_which_pods_a_pod_is_spread_against(objects: list[ApiObject], wanting: Pod, scores: dict[str, int]) -> None:
     engine = engine_of(node("n1"), node("n2"), pod("old", labels=WEB, on="n1"), *objects, config=PROFILE)
     assert scored_by(engine, SelectorSpread, wanting) == scores
 
@@ -226,7 +226,7 @@ def expected_scores(nodes: list[Node], pods: list[Pod], wanted: dict[str, str]) 
 
 @settings(max_examples=150)
 @given(seed=st.integers(0, 2**32))
-def test_it_says_what_the_rule_says(seed: int) -> None:
+def test_results_equal_the_plain_rule(seed: int) -> None:
     chance = Entropy(seed)
     nodes = [
         node(

@@ -1,4 +1,4 @@
-"""ServiceAffinity: nodes like those where the service's pods are, and label values with few of them."""
+"""ServiceAffinity: nodes like those of the service's other pods, and label values with few of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mooring.scheduler.cache.columns import Transaction
 from mooring.scheduler.config import ConfigurationError
 from mooring.scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from mooring.scheduler.framework.plugin import SKIP
-from mooring.scheduler.policy.service_affinity import ServiceAffinity, elsewhere_share
+from mooring.scheduler.policy.plugins import ServiceAffinity, elsewhere_share
 from tests.builders import node, pod, service
 from tests.scheduler.config.builders import Written, plugins, with_profile
 from tests.scheduler.harness import decide, engine_of, filter_state, live_rows, plugin_of, rejected_by, scored_by
@@ -152,7 +152,7 @@ def test_it_follows_services_and_pods() -> None:
         pytest.param(["w1"], None, id="a second one elsewhere would then forbid the node"),
     ],
 )
-def test_preemption_asks_what_an_eviction_would_change(others: list[str], preempts_on: str | None) -> None:
+def test_preemption_filters_without_evicted_pods(others: list[str], preempts_on: str | None) -> None:
     nodes = (node("e1", cpu=1, labels={REGION: "east"}), node("w1", cpu=1, labels={REGION: "west"}))
     placed = [pod(f"on-{name}", cpu=1, labels=WEB, priority=0, on=name) for name in ("e1", *others)]
     engine = engine_of(*nodes, SERVICE, *placed, config=SAME_REGION)
@@ -197,7 +197,7 @@ def test_what_one_pod_more_or_less_would_change(
         pytest.param([2, 2], [0, 1], [0.0, 50.0], id="pods on nodes without the label count for the sum"),
     ],
 )
-def test_the_share_that_is_elsewhere(counts: list[int], codes: list[int], shares: list[float]) -> None:
+def test_the_share_of_pods_on_other_values(counts: list[int], codes: list[int], shares: list[float]) -> None:
     assert elsewhere_share(np.array(counts), np.array(codes)).tolist() == shares
 
 
@@ -390,7 +390,7 @@ LABELS = ([REGION], [REGION, RACK], [RACK, REGION, "nobody/has-it"])
 
 @settings(max_examples=200)
 @given(seed=st.integers(0, 2**32))
-def test_it_says_what_the_rule_says(seed: int) -> None:
+def test_results_equal_the_plain_rule(seed: int) -> None:
     chance = Entropy(seed)
     nodes, pods, services, wanting = random_cluster(chance)
     labels = chance.choose(LABELS)
@@ -405,7 +405,7 @@ def test_it_says_what_the_rule_says(seed: int) -> None:
 
 @settings(max_examples=100)
 @given(seed=st.integers(0, 2**32))
-def test_without_some_pods_it_says_what_the_rule_says_without_them(seed: int) -> None:
+def test_results_without_some_pods_equal_the_plain_rule_without_them(seed: int) -> None:
     """What preemption asks: each node as if some of its own pods, and only those, were gone."""
     chance = Entropy(seed)
     nodes, pods, services, wanting = random_cluster(chance)

@@ -1,4 +1,4 @@
-"""How a Policy's extenders are read: in upper and lower case, with time-outs as the old files write them."""
+"""Extenders of a Policy: field names in any case, time-outs as old files write them."""
 
 from __future__ import annotations
 

@@ -30,8 +30,7 @@ from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.plugins.priority_sort import PrioritySort
 from mooring.scheduler.queue.queue import SchedulingQueue
-from mooring.scheduler.queue.queued_pod import QueuedPod
-from mooring.scheduler.queue.states import QueueState
+from mooring.scheduler.queue.queued_pod import QueuedPod, QueueState
 from tests.builders import pod as pod_view
 
 NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)

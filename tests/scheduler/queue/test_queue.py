@@ -9,7 +9,7 @@ import pytest
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import UNSCHEDULABLE_TIMEOUT, ActionType, ClusterEventWithHint, EventResource
 from mooring.scheduler.framework.plugin import QueueSort
-from mooring.scheduler.queue.states import QueueState, TransitionCause
+from mooring.scheduler.queue.queued_pod import QueueState, TransitionCause
 from tests.scheduler.queue.builders import (
     CLAIM_ADD,
     NODE_ADD,

@@ -11,7 +11,7 @@ from mooring.scheduler.framework.events import (
     ClusterEventWithHint,
     EventResource,
 )
-from mooring.scheduler.queue.states import QueueState, TransitionCause
+from mooring.scheduler.queue.queued_pod import QueueState, TransitionCause
 from tests.scheduler.queue.builders import (
     CLAIM_ADD,
     GATES_GONE,

@@ -14,8 +14,7 @@ from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.queue.queue import SchedulingQueue
-from mooring.scheduler.queue.queued_pod import QueuedPod
-from mooring.scheduler.queue.states import QueueState
+from mooring.scheduler.queue.queued_pod import QueuedPod, QueueState
 from tests.builders import pod
 from tests.scheduler.queue.builders import NODE_ADD, GatingPlugin, QueueHarness, gate, profile, record, rejecting_plugin
 

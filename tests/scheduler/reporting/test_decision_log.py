@@ -1,4 +1,4 @@
-"""The decision log: what is written is read again, and the file stays within its limits."""
+"""The decision log: records are read as they were written, and the file stays within its limits."""
 
 from __future__ import annotations
 

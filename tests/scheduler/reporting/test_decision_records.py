@@ -96,7 +96,7 @@ def test_a_rejected_pod_has_the_reasons_by_plugin() -> None:
     assert record.message.startswith("0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu.")
 
 
-def test_the_newest_come_first_and_one_pod_can_be_asked_for() -> None:
+def test_recent_decisions_are_newest_first_and_can_be_filtered_by_pod() -> None:
     engine = recording(engine_of(node("n1")))
     records = DecisionRecords(VirtualClock())
     for number in range(4):

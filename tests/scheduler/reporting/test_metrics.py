@@ -331,7 +331,7 @@ def test_a_plugin_for_one_node_is_reported_once_for_all_nodes() -> None:
         pytest.param(Status.error("oops"), "Error", id="it failed"),
     ],
 )
-def test_the_status_is_what_it_answered_and_the_answer_is_passed_on(answer: Answer, status: str) -> None:
+def test_the_status_of_a_timed_plugin_is_recorded_and_its_result_returned(answer: Answer, status: str) -> None:
     timed = Timed(answer)
     with timed.timing.sampling():
         assert timed.plugin.pre_filter(RECORD) is answer
@@ -368,7 +368,7 @@ def test_a_cycle_that_breaks_unwraps_too() -> None:
     assert vars(timed.plugin) == before
 
 
-def test_each_sample_begins_anew() -> None:
+def test_each_sample_starts_at_zero() -> None:
     timed = Timed()
     for _ in range(2):
         with timed.timing.sampling():

@@ -1,8 +1,8 @@
-"""Who plays beside the scheduler: users' plugins, storage controllers, extenders, and schedulers that come and go.
+"""What runs beside the scheduler: users' plugins, storage controllers, extenders, and schedulers that start and stop.
 
-config, registry = with_plugins(Gang, Quota)           a configuration that has them everywhere they serve
+config, registry = with_plugins(Gang, Quota)           a configuration that enables them at all their points
 async with running(world, config) as scheduler: ...    a scheduler that is stopped at the end of the block
-await bind_volumes(world)                              what the volume controller does about what it finds now
+await bind_volumes(world)                              what the volume controller does with the claims of now
 await provision(world, "n1")                           what a provisioner does for that node
 """
 

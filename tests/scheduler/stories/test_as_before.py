@@ -1,4 +1,4 @@
-"""Whatever becomes of a binding, the columns count afterwards exactly what they counted before."""
+"""However a binding ends, the columns then count exactly what they counted before."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def pod_named(subject: str, name: str) -> Pod:
         if (subject, where) != ("with volumes", "pre_bind")  # they wait for a controller before it is asked
     ],
 )
-def test_a_plugin_that_says_no(subject: str, point: str) -> None:
+def test_a_plugin_that_rejects_or_raises(subject: str, point: str) -> None:
     where, answer = _POINTS[point]
     saboteur = type("Saboteur", (Saboteur,), {"point": where, "answer": answer})
 

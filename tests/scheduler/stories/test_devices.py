@@ -1,4 +1,4 @@
-"""Devices through the running scheduler: claims are written, shared, waited for, given back."""
+"""Devices in the running scheduler: claims are allocated, shared, waited for and released."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_pod_waits_for_what_is_missing(comes_later: str) -> None:
     play(story)
 
 
-def test_a_claim_whose_devices_are_out_of_reach_loses_them_and_gets_others() -> None:
+def test_a_claim_with_unavailable_devices_is_deallocated_and_allocated_again() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1"), gpus("n1", 1), device_class())
         await world.create(claim("c", wants()))
@@ -185,7 +185,7 @@ def test_patience_with_a_device_ends() -> None:
     play(story, config=config)
 
 
-def test_extended_resources_become_a_claim_that_the_pod_is_notified_of() -> None:
+def test_extended_resources_get_a_claim_that_is_named_in_the_pod_status() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1"), gpus("n1", 2), device_class(resource=GPUS), pod("p", others={GPUS: 2}))
         await world.settle(5)

@@ -1,4 +1,4 @@
-"""What users are notified of a pod: conditions, events and nominations, each once, whole, and never too late."""
+"""Conditions, events and nominations of a pod: each is written once, complete and in time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def attempts_of(scheduler: Scheduler, name: str) -> int:
     return next(entry.attempts for entry in scheduler.queue.entries() if entry.pod.name == name)
 
 
-def test_a_condition_that_says_it_already_is_not_written_again() -> None:
+def test_an_equal_condition_is_not_written_again() -> None:
     patches: list[Request] = []
 
     def count(request: Request) -> bool:

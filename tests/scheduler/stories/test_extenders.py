@@ -1,4 +1,4 @@
-"""Extenders in the running scheduler: asked between watch events, never trusted to be there."""
+"""Extenders in the running scheduler: called between watch events, and possibly unavailable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from mooring.api.kinds import NODE
 from mooring.client.interface import Client
 from mooring.scheduler.extenders.extender import ExtenderError
-from mooring.scheduler.queue.states import QueueState
+from mooring.scheduler.queue.queued_pod import QueueState
 from mooring.scheduler.scheduler import Scheduler
 from tests.builders import node, pod
 from tests.scheduler.config.builders import configuration
@@ -72,7 +72,7 @@ def test_a_pod_that_an_extender_rejects_everywhere_is_reported_and_queued_by_any
     playing(reported, FILTERS, {"filter": unless_n1_is_there})
 
 
-def test_an_extender_says_which_node_it_likes_best() -> None:
+def test_an_extender_scores_nodes() -> None:
     async def reported(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
         await world.create(*(node(f"n{n}", cpu=8) for n in range(3)))
         await world.create(*(pod(f"web-{n}", cpu=1) for n in range(4)))
@@ -115,7 +115,7 @@ def test_an_extender_that_cannot_bind_gives_the_pod_back() -> None:
     playing(reported, {"bindVerb": "bind"}, {"bind": lambda question: answers.pop(0)})
 
 
-def test_an_extender_whose_failures_may_be_ignored_leaves_binding_to_us() -> None:
+def test_if_an_ignorable_extender_fails_to_bind_the_scheduler_binds() -> None:
     async def reported(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
         await world.create(node("n0", cpu=1), pod("web", cpu=1))
         await world.settle()
@@ -141,7 +141,7 @@ def test_an_extender_that_is_not_there_makes_the_pod_back_off_as_after_an_error(
     playing(reported, FILTERS, {"filter": ExtenderError('Post "http://x/filter": context deadline exceeded')})
 
 
-def test_an_extender_whose_failures_may_be_ignored_is_passed_over() -> None:
+def test_a_failing_ignorable_extender_is_skipped() -> None:
     async def reported(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
         await world.create(node("n0", cpu=1), pod("web", cpu=1))
         await world.settle()
@@ -168,7 +168,7 @@ def test_whatever_the_way_to_an_extender_raises_does_not_stop_the_scheduler(verb
     playing(reported, settings, {verb: once})
 
 
-def test_an_extender_that_knows_better_chooses_other_victims() -> None:
+def test_an_extender_changes_the_victims() -> None:
     def second_node(question: dict[str, Any]) -> dict[str, object]:
         victims = question["NodeNameToMetaVictims"]["n1"]
         return {"NodeNameToMetaVictims": {"n1": victims}}

@@ -1,5 +1,4 @@
-"""Whatever a user's plugin raises, at whichever extension point: one attempt fails, it is reported, and the scheduler
-goes on."""
+"""Whatever a user's plugin raises at an extension point: one attempt fails and is reported, the scheduler continues."""
 
 from __future__ import annotations
 

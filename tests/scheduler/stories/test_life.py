@@ -12,7 +12,7 @@ from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.scheduler.queue.states import QueueState
+from mooring.scheduler.queue.queued_pod import QueueState
 from mooring.scheduler.scheduler import STOP_S_MAX
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
@@ -110,7 +110,7 @@ def test_a_gated_pod_is_left_alone_until_its_gates_are_gone() -> None:
     play(story)
 
 
-def test_pods_of_other_schedulers_and_finished_pods_are_nobodys_business() -> None:
+def test_pods_of_other_schedulers_and_finished_pods_are_ignored() -> None:
     async def story(world: World) -> None:
         await world.create(
             node("n1", cpu=1), pod("theirs", cpu=1, scheduler="other"), pod("over", cpu=1, on="n1", phase="Succeeded")

@@ -15,7 +15,7 @@ from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint,
 from mooring.scheduler.framework.plugin import Permit, Wait
 from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.framework.waiting_pods import WAIT_S_MAX, WaitingPod, WaitingPods
-from mooring.scheduler.queue.states import QueueState
+from mooring.scheduler.queue.queued_pod import QueueState
 from mooring.scheduler.scheduler import Limits, Scheduler
 from tests.builders import node, pod
 from tests.scheduler.harness import without_line
@@ -95,7 +95,7 @@ def test_a_gang_that_is_larger_than_the_number_of_bindings_assembles_and_is_boun
     play(story, config=config, registry=registry, limits=Limits(bindings_max=2))
 
 
-def test_others_are_scheduled_around_those_who_wait() -> None:
+def test_other_pods_are_scheduled_while_pods_wait_for_permit() -> None:
     config, registry = with_plugins(Gang)
 
     async def story(world: World) -> None:

@@ -1,4 +1,4 @@
-"""Preemption in life: victims are reported, deleted and gone; the preempting pod comes back and takes their place."""
+"""Preemption in the running scheduler: victims are reported and deleted, and the preempting pod gets their place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queue in a running scheduler, on virtual time: backoffs, timeouts, events; nothing is left behind."""
+"""The queue in a running scheduler, on virtual time: backoffs, timeouts, events; no entry remains."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def test_a_scheduler_that_is_stopped_leaves_its_waiting_pods_to_the_next_one() -
     play(story, schedulers=0)
 
 
-def test_who_was_forestalled_lets_go_of_what_was_reserved() -> None:
+def test_a_pod_bound_by_another_scheduler_releases_its_reservations() -> None:
     held: set[str] = set()
 
     class Holds(Reserve):

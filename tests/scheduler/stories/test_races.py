@@ -1,11 +1,11 @@
-"""What can go wrong between a decision and its confirmation: lost requests, lost answers, conflicts, races, deletions.
+"""Races between a decision and its confirmation: lost requests and responses, conflicts, deletions, several schedulers.
 
-Whatever happens, at the end: every pod is bound once or waits, no node has more than it can hold, and what the columns
-count is what is there.
+At the end every pod is bound once or pending, no node is overcommitted, and the columns count what the store has.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from contextlib import suppress
 
@@ -22,6 +22,8 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.scheduler import Limits
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, LosesFirstBinding, Outcome, Plan, Request, Script, Storm
+from tests.scheduler.config.builders import configuration
+from tests.scheduler.stories.actors import running
 from tests.scheduler.world import Through, World, check, play
 
 ZONE = "topology.kubernetes.io/zone"
@@ -113,7 +115,7 @@ def test_a_binding_that_is_carried_out_after_the_lookup_overcommits_no_node(late
     play(story, through=faulty(Fault("bind", Outcome.REQUEST_LOST, where=lambda request: request.name == "web")))
 
 
-def test_a_binding_that_is_never_answered_fails_in_the_end() -> None:
+def test_a_binding_without_any_response_fails_in_the_end() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1), pod("rival", cpu=1))
         await world.settle(60)
@@ -161,7 +163,7 @@ def test_two_schedulers_race_for_the_same_pods() -> None:
 
 
 @pytest.mark.parametrize("is_same_node", [False, True], ids=["it is on another node", "it is on the very node"])
-def test_who_loses_the_race_for_a_pod_says_so(is_same_node: bool) -> None:
+def test_the_scheduler_that_loses_the_race_for_a_pod_reports_it(is_same_node: bool) -> None:
     """As kube-scheduler: the attempt failed, and that is notified of the pod although it has a node."""
 
     async def story(world: World) -> None:
@@ -187,7 +189,7 @@ def test_who_loses_the_race_for_a_pod_says_so(is_same_node: bool) -> None:
     play(story, through=faulty(Fault("bind", Outcome.DONE, delay_s=1)))
 
 
-def test_who_loses_the_race_for_a_pod_takes_its_assumption_back() -> None:
+def test_the_scheduler_that_loses_the_race_for_a_pod_forgets_its_assumption() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("contested", cpu=1))
         await world.create(node("n2", cpu=1))
@@ -223,7 +225,7 @@ def test_a_pod_that_is_deleted_while_it_is_being_bound(grace_s: int) -> None:
     play(story, through=faulty(Fault("bind", Outcome.DONE, delay_s=5, times=None)))
 
 
-def test_a_confirmation_that_never_comes_is_asked_for() -> None:
+def test_an_unconfirmed_binding_is_looked_up() -> None:
     """The watch of pods is silent from the binding on, and an accepted binding was lost on the way."""
 
     async def story(world: World) -> None:
@@ -340,3 +342,104 @@ def test_the_same_seed_gives_the_same_history() -> None:
         play(story, through=storm(3), seed=3)
         histories.append(seen)
     assert histories[0] == histories[1]
+
+
+def test_two_profiles_each_with_its_own_plugins() -> None:
+    profiles = [
+        {"schedulerName": "default-scheduler"},
+        {
+            "schedulerName": "packer",
+            "pluginConfig": [
+                {
+                    "name": "NodeResourcesFit",
+                    "args": {
+                        "scoringStrategy": {
+                            "type": "MostAllocated",
+                            "resources": [{"name": "cpu", "weight": 1}],
+                        }
+                    },
+                }
+            ],
+            "plugins": {"score": {"disabled": [{"name": "NodeResourcesBalancedAllocation"}]}},
+        },
+    ]
+
+    async def story(world: World) -> None:
+        await world.create(node("busy", cpu=8), node("idle", cpu=8), pod("there", cpu=4, on="busy"))
+        await world.settle()
+        await world.create(pod("spread", cpu=1), pod("packed", cpu=1, scheduler="packer"))
+        await world.settle()
+        assert [await world.node_of(name) for name in ("spread", "packed")] == ["idle", "busy"]
+        await world.create(pod("lost", cpu=1, scheduler="nobody"))
+        await world.settle()
+        assert await world.condition("lost") is None
+
+    play(story, config=configuration(profiles=profiles))
+
+
+def test_two_schedulers_with_names_of_their_own_share_a_cluster() -> None:
+    config = configuration(profiles=[{"schedulerName": "second"}])
+
+    async def story(world: World) -> None:
+        await world.create(*(node(f"n{n}", cpu=2) for n in range(4)))
+        async with running(world, config) as second:
+            for n in range(5):
+                await world.create(pod(f"a-{n}", cpu=1))
+                await world.settle(0.3)
+                await world.create(pod(f"b-{n}", cpu=1, scheduler="second"))
+                await world.settle(0.3)
+            await world.settle(60)
+            placed = [found for found in (await world.pods()).values() if found.spec.node_name]
+            assert len(placed) == 8
+            # Each sees what the other has done. If both decided at the same moment, nobody would keep them from it.
+            assert await world.overcommitted() == []
+            check(second)
+
+    play(story)
+
+
+def test_a_new_scheduler_goes_on_with_the_nominations_of_the_last_one() -> None:
+    async def story(world: World) -> None:
+        async with running(world):
+            await world.create(node("n1", cpu=2), pod("low", cpu=2, priority=1, grace_s=30))
+            await world.settle()
+            await world.create(pod("high", cpu=2, priority=100))
+            await world.settle()
+            assert (await world.pod("high")).status.nominated_node_name == "n1"
+        async with running(world) as second:
+            await world.create(pod("thief", cpu=2, priority=50))
+            await world.settle()
+            await world.delete("low")
+            await world.settle(30)
+            assert await world.node_of("high") == "n1"
+            assert await world.node_of("thief") == ""
+            check(second)
+
+    play(story, schedulers=0)
+
+
+def test_a_new_scheduler_finds_what_the_last_one_had_only_assumed() -> None:
+    class Cut:
+        """A way to the API that ends with the first scheduler: its bindings never arrive."""
+
+        def __init__(self, inner: Client) -> None:
+            self._inner = inner
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._inner, name)
+
+        async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
+            await asyncio.Event().wait()
+
+    async def story(world: World) -> None:
+        async with running(world, client=Cut(world.client)) as first:  # type: ignore[arg-type]
+            await world.create(node("n1", cpu=2), *(pod(f"web-{n}", cpu=1) for n in range(3)))
+            await world.settle()
+            assert len(first.assumed_pods) == 2
+        async with running(world) as second:
+            await world.settle()
+            placed = [found for found in (await world.pods()).values() if found.spec.node_name]
+            assert len(placed) == 2
+            assert len(second.assumed_pods) == 0
+
+    play(story, schedulers=0)

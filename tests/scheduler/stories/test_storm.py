@@ -1,7 +1,7 @@
-"""A storm with everything in it: volumes, permits, preemption, nodes that come and go, an API server that misbehaves.
+"""Everything at once: volumes, permits, preemption, nodes that come and go, an API server that fails.
 
-What holds afterwards, whatever the seed: pods that fit are bound, once, and say so; the columns count what is there;
-and when everything is deleted, nobody remembers anything. After a change, run more seeds than the few here.
+Afterwards, whatever the seed: pods that fit are bound, once, and have the condition; the columns count what the store
+has; and when everything is deleted, no component holds anything. After a change, run more seeds than the few here.
 """
 
 from __future__ import annotations

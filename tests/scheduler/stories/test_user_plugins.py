@@ -35,7 +35,7 @@ from mooring.scheduler.framework.plugin import (
     Skip,
 )
 from mooring.scheduler.framework.status import Reason, Status
-from mooring.scheduler.queue.states import QueueState
+from mooring.scheduler.queue.queued_pod import QueueState
 from tests.builders import node, pod
 from tests.scheduler.harness import without_line
 from tests.scheduler.stories.actors import with_plugins
@@ -168,7 +168,7 @@ def test_pre_bind(answer: object, reason: str, message: str | None) -> None:
     play(story, config=config, registry=registry)
 
 
-def test_whether_pre_bind_has_work_cannot_be_said() -> None:
+def test_an_error_of_has_work_fails_the_attempt() -> None:
     class Careless(Clumsy, PreBind):
         answers: ClassVar[list[object]] = [KeyError("x")]
 

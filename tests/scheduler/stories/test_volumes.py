@@ -1,4 +1,4 @@
-"""Volumes in life: what was decided for a pod's claims is written, carried out by controllers, and waited for."""
+"""Volumes in the running scheduler: decisions about claims are written, carried out by controllers, and waited for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mooring.api.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from mooring.api.storage import BOUND_BY_CONTROLLER
 from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
-from mooring.scheduler.queue.states import QueueState
+from mooring.scheduler.queue.queued_pod import QueueState
 from tests.builders import HOSTNAME, node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 from tests.scheduler.config.builders import with_arguments
@@ -171,7 +171,7 @@ def test_pods_that_share_a_claim_go_to_the_same_node() -> None:
 # --- as it should not be --------------------------------------------------------------------------------------------
 
 
-def test_a_provisioner_that_cannot_sends_the_pod_elsewhere() -> None:
+def test_a_pod_whose_provisioner_fails_gets_another_node() -> None:
     async def story(world: World) -> None:
         await with_a_volume_to_be_made(world)
         first = await selected_node(world, "data")

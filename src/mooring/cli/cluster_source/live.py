@@ -38,7 +38,7 @@ from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import errors_in, run_bounded
-from mooring.scheduler.event_handlers.objects import WATCHED
+from mooring.scheduler.event_handlers import WATCHED
 
 LISTS_AT_ONCE = 4
 _NODES_PATH = collection_path(NODE, "")

@@ -41,10 +41,10 @@ from mooring.cli.manifests.read import ManifestObject, Manifests, find_sources
 from mooring.cli.terminal import ProgressBar, counted
 from mooring.kit.clock import Clock, SystemClock
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.plan.changes import uncordoned
-from mooring.scheduler.plan.new_nodes import known_objects_of_nodes, objects_of_nodes
-from mooring.scheduler.plan.planner import PlanError, Planner
-from mooring.scheduler.plan.request import PRICE_MAX, NodeType, PlanRequest, PlanResult, Question
+from mooring.scheduler.plan.fix import uncordoned
+from mooring.scheduler.plan.new_objects import cluster_objects_of_nodes, objects_of_nodes
+from mooring.scheduler.plan.planner import Planner
+from mooring.scheduler.plan.request import PRICE_MAX, NodeType, PlanError, PlanRequest, PlanResult, Question
 
 SCALABLE = (Deployment, ReplicaSet, ReplicationController, StatefulSet)
 
@@ -218,7 +218,7 @@ def _node_type(text: str, count: int | None, engine: Engine) -> NodeType:
     row = engine.columns.row_of.get(name)
     node = engine.columns.nodes[row] if row is not None else None
     if node is not None:
-        return NodeType(name, node, price, count, known_objects_of_nodes(engine.columns, [name])[name])
+        return NodeType(name, node, price, count, cluster_objects_of_nodes(engine.columns, [name])[name])
     if not Path(name).exists():
         raise input_error(f"--add-node-like {name}: the cluster has no such node, and there is no such file")
     views = [entry.view for entry in read_sources(find_sources([name], "--add-node-like"), io.BytesIO()).objects]

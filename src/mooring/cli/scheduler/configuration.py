@@ -24,7 +24,7 @@ from mooring.cli.errors import InputError, Problem, input_error
 from mooring.cli.flags import FlagValue
 from mooring.kit.entropy import system_entropy
 from mooring.scheduler.catalogue import registry_with
-from mooring.scheduler.config.codec import encode_configuration
+from mooring.scheduler.config.load import encode_configuration
 from mooring.scheduler.config.types import ConfigurationError, SchedulerConfiguration
 from mooring.scheduler.config.validation import validate
 from mooring.scheduler.engine import Engine

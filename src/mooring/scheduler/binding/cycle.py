@@ -11,11 +11,11 @@ On success the API server has the pod on its node. On failure the columns are as
 
 1. A pod that waits for Permit uses no task and none of the limited number of bindings: a gang larger than that limit
    must be able to assemble.
-2. When the API server rejects a binding, or its answer is lost, the pod is looked up before its resources are freed:
+2. When the API server rejects a binding, or its response is lost, the pod is looked up before its resources are freed:
    it may be bound. As long as the lookup fails, the pod stays assumed. A binding that was not sent, because this
-   process does not lead any more, needs no lookup: the pod is forgotten at once.
-   A request whose answer is lost may still be carried out after the lookup. So the same binding is sent again until it
-   is answered: either of the two requests binds the pod, the other one is a conflict, and the node is the same.
+   process does not lead any more, needs no lookup: the pod is forgotten immediately.
+   A request whose response is lost may still be carried out after the lookup. So the same binding is sent again until
+   there is a response: one of the requests binds the pod, the others are conflicts, and the node is the same.
 3. Every change of the columns goes through the event buffer: the columns do not change while a decision waits for an
    extender.
 4. A binding can be cancelled until PreBind has ended: preemption may need the node.
@@ -91,7 +91,7 @@ class Binding:
         self.is_rejected = False
         """The API server rejected the binding: if the pod is on the node anyway, another scheduler has bound it."""
         self.is_outcome_unknown = False
-        """No answer of the API server to the binding arrived."""
+        """No response of the API server to the binding has arrived."""
         self.is_unsent = False
         """The process does not lead any more, and the binding was not sent."""
         self.is_pod_gone = False
@@ -131,7 +131,7 @@ logger = logging.getLogger(__name__)
 LOOKUP_BACKOFF = Backoff(initial_s=0.5, max_s=10.0)
 BINDING_BACKOFF = Backoff(initial_s=0.1, max_s=1.0)
 BINDINGS_MAX = 10
-"""Maximum number of times that a binding is sent whose answers are lost. Then it has failed."""
+"""Maximum number of times that a binding is sent whose responses are lost. Then it has failed."""
 LOOKUPS_MAX = 30
 """Maximum number of lookups after a failed binding, about four minutes. Then the binding has failed."""
 
@@ -189,7 +189,7 @@ class BindingCycle:
         binding = self.running[pod.uid] = Binding(entry, profile, assumed, pre_binds, started_s)
         binding.is_held = self._pause.is_on
         if timeouts_s or pre_binds:
-            # Others, such as an autoscaler, should know the node: the binding may take a while.
+            # Other components, such as an autoscaler, can read the node while the binding runs.
             self._reports.nominate(pod, node_name)
         if timeouts_s:
             binding.stage = BindingStage.WAITING
@@ -317,7 +317,7 @@ class BindingCycle:
             is_another = found.metadata.uid != pod.uid
             binding.is_pod_gone = is_another or found.metadata.deletion_timestamp is not None
             return is_another or found.spec.node_name != binding.node_name
-        binding.is_outcome_unknown = False  # the API server does not answer: the binding is given up
+        binding.is_outcome_unknown = False  # the API server does not respond: the binding has failed
         return True
 
     # The end
@@ -431,7 +431,7 @@ def _result(point: str, plugin: str, status: object) -> Status | None:
     if status is None or (isinstance(status, Status) and status.is_success):
         return None
     if not isinstance(status, Status):
-        status = Status.error(f"it answered {status!r}, which is no answer to {point}")
+        status = Status.error(f"it returned {status!r}, which is not a result of {point}")
     if status.code is not Code.ERROR:
         return status.with_plugin(plugin)
     return _error(point, plugin, status.message)

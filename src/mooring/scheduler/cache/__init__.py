@@ -6,9 +6,9 @@ The modules in reading order:
   arrays           array types, growth, and the log of changed rows
   pods             pods, their signatures, and nominated pods
   resources        allocatable and used amounts; host ports in use
-  labels, nodes    node labels, node selectors, taints and images
+  nodes            node labels, node selectors, taints and images
   selectors        counts of pods by label selector, and affinity terms of placed pods
-  volumes          claims and disks in use; attachments, claimed_volumes: attached volumes of CSI drivers
+  volumes          claims, disks and CSI volumes in use; attachments: volumes attached to nodes, and their limits
   objects          all other objects
   node_order       the order in which kube-scheduler evaluates nodes
 """

@@ -61,6 +61,11 @@ def length_of(rows: Rows) -> int:
     return rows.stop - (rows.start or 0) if isinstance(rows, slice) else len(rows)
 
 
+def row_numbers(rows: Rows) -> list[int] | range:
+    """The rows as Python integers."""
+    return range(rows.start or 0, rows.stop) if isinstance(rows, slice) else rows.tolist()
+
+
 LOG_LENGTH_MAX = 1 << 16
 
 

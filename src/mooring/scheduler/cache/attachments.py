@@ -1,6 +1,6 @@
 """Attached volumes and their limits: per driver and row, the number of attached volumes and the CSINode's limit.
 
-Input: volumes that pods use (from `claimed_volumes`), VolumeAttachments, CSINodes. Output: per driver a count and a
+Input: volumes that pods use (from `volumes`), VolumeAttachments, CSINodes. Output: per driver a count and a
 limit for each row; for a volume, the rows whose pods use it; per in-tree plugin, the rows where it is migrated.
 
 1. A volume counts once on a row, however many pods use it and whether or not it is attached as well.

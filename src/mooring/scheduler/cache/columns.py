@@ -30,8 +30,7 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Namespace
 from mooring.scheduler.cache.arrays import CAPACITY_MIN, Bools, ChangeLog, Int64s, Rows, capacity_for, grown
-from mooring.scheduler.cache.labels import LabelColumns
-from mooring.scheduler.cache.nodes import ImageColumns, NodeSelection, TaintColumns
+from mooring.scheduler.cache.nodes import ImageColumns, LabelColumns, NodeSelection, TaintColumns
 from mooring.scheduler.cache.objects import ObjectStores
 from mooring.scheduler.cache.pods import Nominations, PodInfo, PodSignature, SignatureRegistry, signature_key
 from mooring.scheduler.cache.resources import HostPort, PortColumns, ResourceColumns

@@ -1,9 +1,9 @@
-"""The order in which kube-scheduler evaluates nodes: zones in turn, from where the last search ended.
+"""The order in which kube-scheduler evaluates nodes: zones round robin, from where the last search ended.
 
 Input: the nodes of the columns. Output: rows in that order, for sampling, extenders and ServiceAffinity.
 
-A search that stops after enough nodes must not always find the same ones. So zones take turns (one node of each zone,
-then the second of each, …), and each search starts where the previous one ended.
+A search that stops after enough nodes must not always find the same ones. So the order is round robin over the
+zones (one node of each zone, then the second of each, …), and each search starts where the previous one ended.
 
 1. The order is computed on demand.
 2. Zones are in the order in which their first node was added, nodes of a zone in the order in which they were added. A
@@ -40,40 +40,40 @@ class NodeOrder:
         self._zones: dict[str, dict[str, None]] = {}
         self._rows: Int64s = np.zeros(0, dtype=np.int64)
 
-    def in_turn(self, among: Bools | None = None) -> Int64s:
+    def rows_in_order(self, among: Bools | None = None) -> Int64s:
         """All rows (or those `among`) in order, beginning at the start."""
-        self._catch_up()
+        self._sync()
         rows = self._rows if among is None else self._rows[among[self._rows]]
         start = self.start % len(rows) if len(rows) else 0
         return np.concatenate((rows[start:], rows[:start])) if start else rows
 
-    def advance(self, looked_at: int) -> None:
+    def advance(self, processed: int) -> None:
         """Moves the start behind the evaluated nodes."""
-        self.start = (self.start + looked_at) % max(1, self._columns.node_count)
+        self.start = (self.start + processed) % max(1, self._columns.node_count)
 
-    def _catch_up(self) -> None:
+    def _sync(self) -> None:
         """Applies the changes of nodes since the last search."""
         columns, changes = self._columns, self._columns.fact_changes
         if self._position == changes.position:
             return
         changed = changes.since(self._position)
         rows: Iterable[int] = range(columns.height) if changed is None else changed.tolist()
-        newcomers, has_changed = [], False
+        added, has_changed = [], False
         for row in rows:
             before, now = self._name_at.get(row, ""), columns.node_names[row]
             if before != now:
                 has_changed = True
                 self._name_at[row] = now
                 if before and before not in columns.row_of:
-                    self._leave(before)
+                    self._remove(before)
             node = columns.nodes[row]
             if node is not None and self._zone_of.get(now) != zone_of(node):
-                newcomers.append(node)
-        for node in self._by_arrival(newcomers):
-            self._leave(node.metadata.name)
-            self._join(node)
-        if has_changed or newcomers:
-            order = [columns.row_of[name] for name in _by_turns(self._zones.values())]
+                added.append(node)
+        for node in self._by_arrival(added):
+            self._remove(node.metadata.name)
+            self._add(node)
+        if has_changed or added:
+            order = [columns.row_of[name] for name in _round_robin(self._zones.values())]
             self._rows = np.array(order, dtype=np.int64)
         self._position = changes.position
 
@@ -83,12 +83,12 @@ class NodeOrder:
         place = {name: place for place, name in enumerate(self._columns.row_of)}
         return sorted(nodes, key=lambda node: place[node.metadata.name])
 
-    def _join(self, node: Node) -> None:
+    def _add(self, node: Node) -> None:
         name, zone = node.metadata.name, zone_of(node)
         self._zone_of[name] = zone
         self._zones.setdefault(zone, {})[name] = None
 
-    def _leave(self, name: str) -> None:
+    def _remove(self, name: str) -> None:
         zone = self._zone_of.pop(name, None)
         if zone is None:
             return
@@ -105,7 +105,7 @@ def zone_of(node: Node) -> str:
     return f"{region}\0{zone}" if region or zone else ""
 
 
-def _by_turns(zones: Iterable[Iterable[str]]) -> list[str]:
+def _round_robin(zones: Iterable[Iterable[str]]) -> list[str]:
     """The first of each, then the second of each, …; exhausted lists are skipped."""
     names: list[str] = []
     waiting = [iter(zone) for zone in zones]

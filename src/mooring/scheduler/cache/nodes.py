@@ -1,18 +1,27 @@
-"""Node selectors, taints and images: what plugins read of nodes besides resources.
+"""What plugins read of nodes besides resources: labels, node selectors, taints and images.
+
+`LabelColumns` has, for each requested key, a code for each row (`LabelColumn`). A column is created on first use of a
+key. Nodes have keys that differ from node to node, and a column for each would make memory grow with the square of the
+cluster.
+
+1. Code 0 means that the label is absent. The code of a value is stable while any row has the value.
+2. The code of an unused value may be reused for another value. `version` changes with the dictionary, so that cached
+   evaluations are invalidated.
+3. The columns update counts per domain (`selectors`) before a row moves from one code to another.
 
 `NodeSelection` evaluates a requirement once for each distinct value of its key and gathers the results to rows: "zone
 in (a, b)" over 5,000 nodes is two lookups and one gather.
 
-1. Evaluated requirements are cached while the key's dictionary does not change, at most `EVALUATIONS_MAX` of them.
-2. Nodes with the same taints share a number in `TaintColumns`. Set 0 is empty. Sets are never renumbered; a cluster has
+4. Evaluated requirements are cached while the key's dictionary does not change, at most `EVALUATIONS_MAX` of them.
+5. Nodes with the same taints share a number in `TaintColumns`. Set 0 is empty. Sets are never renumbered; a cluster has
    few. `timeAdded` is ignored.
-3. The size of an image is the one that the first node reported, while any node has the image, as in kube-scheduler.
+6. The size of an image is the one that the first node reported, while any node has the image, as in kube-scheduler.
    `ImageColumns.version` changes with every change, because a score depends on how many nodes have the image.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -22,9 +31,153 @@ from mooring.api.labels import Operator, Requirement
 from mooring.api.nodeselector import NAME_FIELD, NodeMatcher, PreferredTerm, RequiredNodeAffinity, Term
 from mooring.api.views.node import ContainerImage, Taint
 from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, grown, length_of
-from mooring.scheduler.cache.labels import LabelColumn, LabelColumns
 
+ABSENT = 0
 Scalar = TypeVar("Scalar", bound=np.generic)
+EVALUATIONS_MAX = 4096
+FEW_VALUES = 3
+
+
+class LabelColumn:
+    """One label key: the code of each row's value."""
+
+    __slots__ = ("_code_of", "_free", "_row_counts", "_shared", "codes", "key", "values", "version")
+
+    def __init__(self, key: str, capacity: int) -> None:
+        self.key = key
+        self.codes: Int64s = np.zeros(capacity, dtype=np.int64)
+        self.values: list[str | None] = [None]
+        self.version = 0
+        self._code_of: dict[str, int] = {}
+        self._row_counts: list[int] = [0]
+        self._shared = 0
+        """How many codes more than one row has."""
+        self._free: list[int] = []
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether no two rows have the same value: then a domain is a row."""
+        return not self._shared
+
+    @property
+    def codes_max(self) -> int:
+        """One more than the largest code: the length of an array with one element per domain."""
+        return len(self.values)
+
+    def code_for(self, value: str) -> int | None:
+        """The code of a value; None if no row has the value."""
+        return self._code_of.get(value)
+
+    def set(self, row: int, value: str | None) -> None:
+        old = int(self.codes[row])
+        if value == self.values[old]:
+            return
+        self.codes[row] = self._take(value) if value is not None else ABSENT
+        if old != ABSENT:
+            self._release(old)
+
+    def evaluate(self, matches_value: Callable[[str], bool], matches_absent: bool) -> Bools:
+        """Per code (not row): whether it satisfies an expression. Gather with `codes` to get rows."""
+        matches = np.zeros(len(self.values), dtype=np.bool_)
+        matches[ABSENT] = matches_absent
+        for code, value in enumerate(self.values):
+            if value is not None:
+                matches[code] = matches_value(value)
+        return matches
+
+    def evaluate_in(self, values: Iterable[str], negated: bool) -> Bools:
+        """As `evaluate` for In (or, negated, NotIn): one lookup per value."""
+        matches = np.full(len(self.values), negated, dtype=np.bool_)
+        for value in values:
+            code = self._code_of.get(value)
+            if code is not None:
+                matches[code] = not negated
+        return matches
+
+    def has_any(self, values: Iterable[str], rows: Rows) -> Bools:
+        """Per row: whether the label has one of a few values. Comparing codes is cheaper than gathering results."""
+        codes = self.codes[rows]
+        has_any = np.zeros(len(codes), dtype=np.bool_)
+        for value in values:
+            code = self._code_of.get(value)
+            if code is not None:
+                has_any |= codes == code
+        return has_any
+
+    def grow(self, capacity: int) -> None:
+        self.codes = grown(self.codes, capacity)
+
+    def _take(self, value: str) -> int:
+        code = self._code_of.get(value)
+        if code is None:
+            self.version += 1
+            if self._free:
+                code = self._free.pop()
+                self.values[code] = value
+            else:
+                code = len(self.values)
+                self.values.append(value)
+                self._row_counts.append(0)
+            self._code_of[value] = code
+        self._row_counts[code] += 1
+        self._shared += self._row_counts[code] == 2
+        return code
+
+    def _release(self, code: int) -> None:
+        self._row_counts[code] -= 1
+        self._shared -= self._row_counts[code] == 1
+        if self._row_counts[code] == 0:
+            value = self.values[code]
+            assert value is not None, f"label {self.key!r}: code {code} was released twice"
+            del self._code_of[value]
+            self.values[code] = None
+            self._free.append(code)
+            self.version += 1
+
+
+class LabelColumns:
+    """All label columns, created on first use."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._columns: dict[str, LabelColumn] = {}
+        self._labels_of: dict[int, Mapping[str, str]] = {}
+
+    def column(self, key: str) -> LabelColumn:
+        column = self._columns.get(key)
+        if column is None:
+            column = LabelColumn(key, self._capacity)
+            for row, labels in self._labels_of.items():
+                value = labels.get(key)
+                if value is not None:
+                    column.set(row, value)
+            self._columns[key] = column
+        return column
+
+    def __iter__(self) -> Iterator[LabelColumn]:
+        return iter(self._columns.values())
+
+    def of(self, row: int) -> Mapping[str, str]:
+        return self._labels_of.get(row, {})
+
+    def changed_columns(self, row: int, labels: Mapping[str, str]) -> list[LabelColumn]:
+        """The columns whose value on this row would change, so that counts can be updated first."""
+        return [c for c in self._columns.values() if c.values[c.codes[row]] != labels.get(c.key)]
+
+    def set(self, row: int, labels: Mapping[str, str]) -> None:
+        self._labels_of[row] = labels
+        for column in self._columns.values():
+            column.set(row, labels.get(column.key))
+
+    def clear(self, row: int) -> None:
+        self._labels_of.pop(row, None)
+        for column in self._columns.values():
+            column.set(row, None)
+
+    def grow(self, capacity: int) -> None:
+        self._capacity = capacity
+        for column in self._columns.values():
+            column.grow(capacity)
 
 
 class TaintColumns:
@@ -97,10 +250,6 @@ class ImageColumns:
                 del self.holders[name]
         if names:
             self.version += 1
-
-
-EVALUATIONS_MAX = 4096
-FEW_VALUES = 3
 
 
 class NodeSelection:

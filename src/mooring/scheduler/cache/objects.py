@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Generic, TypeVar, cast
 
 from mooring.api.views.meta import ApiObject
@@ -95,6 +95,14 @@ class ChangeWaiters:
                 self._events[key].remove(changed)
                 if not self._events[key]:
                     del self._events[key]
+
+    @staticmethod
+    async def wait_for_change(changed: asyncio.Event, timeout_s: float) -> None:
+        """Waits for a change or the timeout. The caller then checks the objects again."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await changed.wait()
+        changed.clear()
 
     def notify(self, key: str) -> None:
         """Sets the events of the tasks that wait for this object."""

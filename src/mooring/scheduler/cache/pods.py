@@ -85,7 +85,7 @@ class PodSignature:
     def spec_key(self) -> bytes:
         """Equal for signatures that differ in labels and owner only."""
         if not self._spec_key:
-            self._spec_key = _encode_key((self.namespace, _spec_that_counts(self.spec), _granted(self.view)))
+            self._spec_key = _encode_key((self.namespace, _spec_of_template(self.spec), _granted(self.view)))
         return self._spec_key
 
     def derived(self, key: PerSignature[Derived], version: object) -> Derived:
@@ -179,13 +179,13 @@ def signature_key(view: Pod) -> bytes:
             metadata.namespace,
             metadata.labels,
             (owner.api_version, owner.kind, owner.name) if owner is not None else None,
-            _spec_that_counts(view.spec),
+            _spec_of_template(view.spec),
             _granted(view),
         )
     )
 
 
-def _spec_that_counts(spec: PodSpec) -> PodSpec:
+def _spec_of_template(spec: PodSpec) -> PodSpec:
     """Without what differs between pods of one template."""
     if spec.node_name or spec.volumes or spec.scheduling_gates or spec.ephemeral_containers or spec.resource_claims:
         images = tuple([Volume(image=volume.image) for volume in spec.volumes if volume.image is not None])
@@ -226,10 +226,10 @@ def _are_as_requested(statuses: Sequence[ContainerStatus], spec: PodSpec) -> boo
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
     """The host ports of a pod's containers and sidecars."""
-    staying = [c for c in spec.init_containers if c.restart_policy == "Always"]
+    sidecars = [c for c in spec.init_containers if c.restart_policy == "Always"]
     return tuple(
         HostPort(port.protocol or "TCP", port.host_port, port.host_ip or ANY_ADDRESS)
-        for container in (*staying, *spec.containers)
+        for container in (*sidecars, *spec.containers)
         for port in container.ports
         if port.host_port > 0
     )

@@ -47,7 +47,7 @@ class ResourceColumns:
         self.used: Int64s = np.zeros((len(_FIXED_NAMES), capacity), dtype=np.int64)
         self._bounds: dict[int, tuple[int, int]] = {}
         self._divisors: dict[int, Float64s] = {}
-        self._looked_at: tuple[int, list[int], list[int]] = (-1, [], [])
+        self._last_row: tuple[int, list[int], list[int]] = (-1, [], [])
 
     def slot(self, name: str) -> int:
         """The line of a resource, created on first use."""
@@ -58,7 +58,7 @@ class ResourceColumns:
             line = np.zeros((1, self.used.shape[1]), dtype=np.int64)
             self.allocatable = np.concatenate([self.allocatable, line])
             self.used = np.concatenate([self.used, line])
-            self._looked_at = (-1, [], [])
+            self._last_row = (-1, [], [])
         return slot
 
     def vector(self, requests: Mapping[str, int], cpu_non_zero_milli: int, memory_non_zero: int) -> Int64s:
@@ -90,12 +90,12 @@ class ResourceColumns:
 
     def at(self, row: int) -> tuple[list[int], list[int]]:
         """The allocatable and used amounts of one row as lists. Three plugins read the same row in turn."""
-        if self._looked_at[0] != row:
-            self._looked_at = (row, self.allocatable[:, row].tolist(), self.used[:, row].tolist())
-        return self._looked_at[1], self._looked_at[2]
+        if self._last_row[0] != row:
+            self._last_row = (row, self.allocatable[:, row].tolist(), self.used[:, row].tolist())
+        return self._last_row[1], self._last_row[2]
 
     def add(self, row: int, vector: Int64s) -> None:
-        self._looked_at = (-1, [], [])
+        self._last_row = (-1, [], [])
         used = self.used[: len(vector), row]
         np.add(used, vector, out=used)  # not `+=`, which would also write the sum back to where it is
 
@@ -105,12 +105,12 @@ class ResourceColumns:
             for row in rows:
                 self.add(row, vector)
             return
-        self._looked_at = (-1, [], [])
+        self._last_row = (-1, [], [])
         counts = np.bincount(rows, minlength=self.used.shape[1])
         self.used[: len(vector)] += vector[:, np.newaxis] * counts
 
     def take(self, row: int, vector: Int64s) -> None:
-        self._looked_at = (-1, [], [])
+        self._last_row = (-1, [], [])
         used = self.used[: len(vector), row]
         np.subtract(used, vector, out=used)
 
@@ -118,7 +118,7 @@ class ResourceColumns:
         slots = {self.slot(name): amount for name, amount in amounts.items()}
         self._bounds.clear()
         self._divisors.clear()
-        self._looked_at = (-1, [], [])
+        self._last_row = (-1, [], [])
         self.allocatable[:, row] = 0
         for slot, amount in slots.items():
             self.allocatable[slot, row] = amount
@@ -129,7 +129,7 @@ class ResourceColumns:
     def clear(self, row: int) -> None:
         self._bounds.clear()
         self._divisors.clear()
-        self._looked_at = (-1, [], [])
+        self._last_row = (-1, [], [])
         self.allocatable[:, row] = 0
         self.used[:, row] = 0
 
@@ -179,16 +179,16 @@ class PortColumns:
             port for port in ports if row in self._rows_of.get((port.protocol, port.port), {}).get(port.address, ())
         )
 
-    def conflicts(self, wanted: Iterable[HostPort], height: int) -> Bools:
+    def conflicts(self, ports: Iterable[HostPort], height: int) -> Bools:
         """Per row: whether one of the ports is taken."""
         taken = np.zeros(height, dtype=np.bool_)
-        for port in wanted:
+        for port in ports:
             for rows in self._conflicting_rows(port):
                 taken[list(rows)] = True
         return taken
 
-    def conflicts_at(self, wanted: Iterable[HostPort], row: int) -> bool:
-        return any(row in rows for port in wanted for rows in self._conflicting_rows(port))
+    def conflicts_at(self, ports: Iterable[HostPort], row: int) -> bool:
+        return any(row in rows for port in ports for rows in self._conflicting_rows(port))
 
     def _conflicting_rows(self, port: HostPort) -> Iterator[set[int]]:
         for address, rows in self._rows_of.get((port.protocol, port.port), {}).items():

@@ -8,8 +8,8 @@ A `MatchCounter` counts the pods that match selectors of spread constraints and 
 `ExistingTerm` is an affinity or anti-affinity term of placed pods, counted by domain: it rejects or attracts the pods
 that it matches. Pods of one template have the same terms, so a term is stored once.
 
- 1. `counter.rows[row]` equals the number of pods on the row whose class matches (terminating ones only if the
-    counter wants them); `counter.domains(column)[code]` equals the sum of `rows` over the rows with that code.
+ 1. `counter.rows[row]` equals the number of pods on the row whose class matches (terminating ones only with
+    `counts_terminating`); `counter.domains(column)[code]` equals the sum of `rows` over the rows with that code.
  2. A class has the counters and the terms that match it; both are found through one of their required label pairs, so
     that a new class is not compared with every selector in the cluster.
  3. Counters that were not used for long are dropped when all counters take more than `COUNTERS_BYTES_MAX`. A dropped
@@ -33,7 +33,7 @@ from mooring.api.errors import ObjectError
 from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.views.pod import Affinity, Pod, PodAffinityTerm, WeightedPodAffinityTerm
 from mooring.scheduler.cache.arrays import Int64s, grown
-from mooring.scheduler.cache.labels import LabelColumn, LabelColumns
+from mooring.scheduler.cache.nodes import LabelColumn, LabelColumns
 
 COUNTERS_BYTES_MAX = 128 << 20
 PodMatcher: TypeAlias = "MatchCounter | ExistingTerm"
@@ -86,14 +86,14 @@ class PodSelector:
 class MatchCounter:
     """The number of pods that all selectors match, by row and by domain of the topologies that were read."""
 
-    __slots__ = ("_domains", "key", "registered", "required_pair", "rows", "selectors", "used_at", "wants_terminating")
+    __slots__ = ("_domains", "counts_terminating", "key", "registered", "required_pair", "rows", "selectors", "used_at")
 
-    def __init__(self, selectors: tuple[PodSelector, ...], wants_terminating: bool) -> None:
+    def __init__(self, selectors: tuple[PodSelector, ...], counts_terminating: bool) -> None:
         self.selectors = selectors
-        self.wants_terminating = wants_terminating
-        self.key = (tuple(each.key for each in selectors), wants_terminating)
+        self.counts_terminating = counts_terminating
+        self.key = (tuple(selector.key for selector in selectors), counts_terminating)
         self.required_pair: Pair | None = next(
-            (pair for each in selectors for pair in each.selector.equality_pairs), None
+            (pair for selector in selectors for pair in selector.selector.equality_pairs), None
         )
         self.rows: Int64s = np.zeros(0, dtype=np.int64)
         self._domains: dict[LabelColumn, Int64s] = {}
@@ -101,7 +101,7 @@ class MatchCounter:
         self.used_at = 0
 
     def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        return all(each.matches(namespace, labels) for each in self.selectors)
+        return all(selector.matches(namespace, labels) for selector in self.selectors)
 
     def domains(self, column: LabelColumn, height: int) -> Int64s:
         """Matching pods for each code of a label column (place 0: rows without the label)."""
@@ -172,10 +172,10 @@ class SelectorColumns:
         for pair in label_class.labels.items():
             _drop(self._by_pair, pair, label_class)
 
-    def counter(self, selectors: tuple[PodSelector, ...], wants_terminating: bool) -> MatchCounter:
+    def counter(self, selectors: tuple[PodSelector, ...], counts_terminating: bool) -> MatchCounter:
         """The counter for these conditions. Equal conditions share one counter."""
-        wanted = MatchCounter(selectors, wants_terminating)
-        return self.fresh(self._counters.setdefault(wanted.key, wanted))
+        new = MatchCounter(selectors, counts_terminating)
+        return self.fresh(self._counters.setdefault(new.key, new))
 
     def fresh(self, counter: MatchCounter) -> MatchCounter:
         """The counter with current counts; counted again if it was dropped."""
@@ -214,7 +214,7 @@ class SelectorColumns:
         if terminating:
             _tally(label_class.rows_terminating, row, count)
         for counter in label_class.counters:
-            if counter.wants_terminating or not terminating:
+            if counter.counts_terminating or not terminating:
                 counter.add(row, count)
 
     def place_all(self, label_class: LabelClass, rows: Iterable[int]) -> None:
@@ -280,7 +280,7 @@ class SelectorColumns:
 def _count_class(counter: MatchCounter, label_class: LabelClass) -> None:
     for row, count in label_class.rows.items():
         counter.rows[row] += count
-    if not counter.wants_terminating:
+    if not counter.counts_terminating:
         for row, count in label_class.rows_terminating.items():
             counter.rows[row] -= count
 

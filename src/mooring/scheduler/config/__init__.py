@@ -1,7 +1,7 @@
 """The scheduler's configuration: `KubeSchedulerConfiguration` v1, decoded, completed, validated and expanded.
 
-Reading order: `types` (what can be written, and problems), `load` (the entry point), `codec` (from data and back),
-`profiles` (default plugins; a profile's plan), `validation`.
+Reading order: `types` (what can be written, and problems), `load` (from the data of a file and back), `profiles`
+(default plugins; a profile's plan), `validation`.
 
 1. This package imports no plugin class. A function tells which extension points a named plugin serves.
 2. Each step reports all of its problems at once, with the path of the field and kube-scheduler v1.36's message.

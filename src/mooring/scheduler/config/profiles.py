@@ -91,10 +91,10 @@ def with_defaults(profile: KubeSchedulerProfile) -> KubeSchedulerProfile:
 
 
 def merged_with_defaults(plugins: Plugins) -> Plugins:
-    wanted = plugins.multi_point
-    disabled = {plugin.name for plugin in wanted.disabled}
+    multi_point = plugins.multi_point
+    disabled = {plugin.name for plugin in multi_point.disabled}
     # If a plugin is enabled twice, the last entry replaces the default; `expand_profile` rejects the first.
-    replacement = {plugin.name: index for index, plugin in enumerate(wanted.enabled)}
+    replacement = {plugin.name: index for index, plugin in enumerate(multi_point.enabled)}
     enabled: list[PluginEntry] = []
     taken: set[int] = set()
     for default in DEFAULT_PLUGINS:
@@ -102,12 +102,12 @@ def merged_with_defaults(plugins: Plugins) -> Plugins:
             continue
         if default.name in replacement:
             taken.add(replacement[default.name])
-            enabled.append(wanted.enabled[replacement[default.name]])
+            enabled.append(multi_point.enabled[replacement[default.name]])
         else:
             enabled.append(default)
-    enabled += [plugin for index, plugin in enumerate(wanted.enabled) if index not in taken]
+    enabled += [plugin for index, plugin in enumerate(multi_point.enabled) if index not in taken]
     return msgspec.structs.replace(
-        plugins, multi_point=PluginSet(enabled=tuple(enabled), disabled=tuple(_unweighted(wanted.disabled)))
+        plugins, multi_point=PluginSet(enabled=tuple(enabled), disabled=tuple(_unweighted(multi_point.disabled)))
     )
 
 
@@ -182,7 +182,9 @@ def expand_profiles(configuration: SchedulerConfiguration, implements: Implement
             plans[profile.scheduler_name] = plan
         except ConfigurationError as error:
             before = f"creating profile for scheduler name {profile.scheduler_name}: "
-            problems += [ConfigProblem(f"profiles[{index}].{each.path}", before + each.text) for each in error.problems]
+            problems += [
+                ConfigProblem(f"profiles[{index}].{problem.path}", before + problem.text) for problem in error.problems
+            ]
     problems += _queue_disagreements(configuration.profiles, plans)
     if problems:
         raise ConfigurationError(problems)
@@ -200,10 +202,10 @@ def _ignoring_managed_resources(configuration: SchedulerConfiguration) -> tuple[
 
 def _ignoring(profile: KubeSchedulerProfile, resources: tuple[str, ...]) -> KubeSchedulerProfile:
     changed = tuple(
-        msgspec.structs.replace(each, args=msgspec.structs.replace(each.args, ignored_resources=resources))
-        if isinstance(each.args, NodeResourcesFitArgs)
-        else each
-        for each in profile.plugin_config
+        msgspec.structs.replace(config, args=msgspec.structs.replace(config.args, ignored_resources=resources))
+        if isinstance(config.args, NodeResourcesFitArgs)
+        else config
+        for config in profile.plugin_config
     )
     return msgspec.structs.replace(profile, plugin_config=changed)
 

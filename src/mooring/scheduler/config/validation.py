@@ -168,14 +168,14 @@ def _queue_sort_problems(path: str, profiles: tuple[KubeSchedulerProfile, ...]) 
         yield invalid(where, len(first.enabled), "only one queue sort plugin can be enabled")
     name = first.enabled[0].name if first.enabled else ""
     arguments = [config.args for config in profiles[0].plugin_config if config.name == name]
-    wanted = arguments[-1] if arguments else None
+    effective = arguments[-1] if arguments else None
     for index, profile in enumerate(profiles[1:], start=1):
         where = f"{path}[{index}]"
         if profile.plugins.queue_sort != first:
             shown = _shown_plugins(profile.plugins.queue_sort)
             yield invalid(f"{where}.plugins.queueSort", shown, "must be the same for all profiles")
         for config in profile.plugin_config:
-            if config.name == name and config.args != wanted:
+            if config.name == name and config.args != effective:
                 shown = msgspec.to_builtins(config.args)
                 yield invalid(f"{where}.pluginConfig.args", shown, "queueSort must be the same for all profiles")
 

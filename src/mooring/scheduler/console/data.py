@@ -15,26 +15,40 @@
 2. Every list has a limit with a name. An open page asks once per second, so the overview and the answers about all
    nodes and all workloads are computed at most once in `REUSED_S`, and more rarely if they take long
    (`REUSED_TIMES`), whatever the number of open pages.
+3. Waiting times of bound pods come from the histogram `pod_scheduling_sli_duration_seconds`: those of the last
+   `WINDOW_S`, interpolated within buckets like Prometheus' `histogram_quantile`.
+4. Waiting times of pending pods are exact, of the pods that are read. Gated pods do not count.
+5. A sample for the charts is kept every `SAMPLE_S`, whether a page is open or not, for an hour.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import islice
-from typing import Generic, TypeVar
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from itertools import islice, pairwise
+
+import numpy as np
 
 from mooring.kit.clock import Clock, format_rfc3339_micro
+from mooring.kit.histogram import HistogramValue
 from mooring.scheduler.console.nodes import NodeColumns, NodeTable, node_page
-from mooring.scheduler.console.overview import OverviewHistory, pending_reasons, pending_waits_s
-from mooring.scheduler.console.pods import explain_pod, manifest_of, pod_life
-from mooring.scheduler.console.queue import REUSED_TIMES, WINDOW_MAX, QueueWindows, waits_since_s
-from mooring.scheduler.console.workloads import workloads
+from mooring.scheduler.console.pods import explain_pod, manifest_of, pod_life, workloads
+from mooring.scheduler.console.queue import WINDOW_MAX, QueueWindows, reason_of, waits_since_s
+from mooring.scheduler.console.reuse import Reused
 from mooring.scheduler.pages import pod_page, wall_time
+from mooring.scheduler.queue.queued_pod import QueuedPod, QueueState
 from mooring.scheduler.reporting.decision_records import DecisionRecord
 from mooring.scheduler.scheduler import Scheduler
 
-REUSED_S = 0.9
-"""Shorter than the second after which a page asks again."""
+WINDOW_S = 60.0
+"""The pods bound in this time count for the waiting times of bound pods."""
+SAMPLE_S = 5.0
+SAMPLES_MAX = 720
+"""An hour."""
+REASONS_MAX = 7
+"""Reasons of a sample; all others are added up."""
+OTHER = "other reasons"
+QUANTILES = (0.5, 0.99)
 PENDING_READ_MAX = 10_000
 """Queued pods that the overview counts by reason."""
 RECORDS_READ_MAX = 10_000
@@ -44,28 +58,100 @@ ANSWERS_MAX = 12
 DECISIONS_SHOWN_MAX = 50
 REJECTIONS_SHOWN_MAX = 12
 
+
+class OverviewHistory:
+    """The numbers of now, and the samples of the last hour."""
+
+    def __init__(self) -> None:
+        self._samples: deque[Document] = deque(maxlen=SAMPLES_MAX)
+        self._counts: deque[tuple[float, int, list[int]]] = deque()
+        """(time, pods bound, bucket counts), of the last `WINDOW_S`."""
+        self._sampled: tuple[float, int] | None = None
+        """Time and pods bound at the last sample."""
+
+    def is_due(self, now_s: float) -> bool:
+        """Whether it is time for the next sample."""
+        return self._sampled is None or now_s - self._sampled[0] >= SAMPLE_S
+
+    def measure(
+        self,
+        now_s: float,
+        wall_s: float,
+        bound: int,
+        waits: Sequence[HistogramValue],
+        reasons: Counter[str],
+        pending_waits_s: Sequence[float],
+    ) -> Document:
+        """The numbers of now. They become a sample, if it is time for one; its rate is that since the last sample.
+
+        `waits` are histograms of the same buckets, by number of attempts."""
+        counts = [sum(column) for column in zip(*(wait.counts for wait in waits))] if waits else []
+        while self._counts and now_s - self._counts[0][0] > WINDOW_S:
+            self._counts.popleft()
+        first = self._counts[0] if self._counts else (now_s, bound, counts)
+        last = self._counts[-1] if self._counts else first
+        self._counts.append((now_s, bound, counts))
+        old = first[2] or [0] * len(counts)
+        recent = [new - before for new, before in zip(counts, old, strict=True)]
+        bounds = waits[0].bounds if waits else ()
+        numbers: Document = {
+            "time": wall_s,
+            "boundPerSecond": _per_second((last[0], last[1]), now_s, bound),
+            "boundWaits": [histogram_quantile(share, bounds, recent) for share in QUANTILES],
+            "pendingWaits": [float(each) for each in np.quantile(pending_waits_s, QUANTILES)]
+            if pending_waits_s
+            else [None, None],
+            "reasons": _largest(reasons),
+        }
+        if self.is_due(now_s):
+            self._samples.append(numbers | {"boundPerSecond": _per_second(self._sampled, now_s, bound)})
+            self._sampled = now_s, bound
+        return numbers
+
+    @property
+    def latest(self) -> Document:
+        return self._samples[-1]
+
+    def samples(self) -> list[Document]:
+        return list(self._samples)
+
+
+def _per_second(since: tuple[float, int] | None, now_s: float, bound: int) -> float | None:
+    return (bound - since[1]) / (now_s - since[0]) if since is not None and now_s > since[0] else None
+
+
+def pending_reasons(entries: Sequence[QueuedPod], records: Mapping[str, DecisionRecord]) -> Counter[str]:
+    """Number of pods by the reason why they wait."""
+    return Counter(reason_of(entry, records.get(entry.uid)) for entry in entries)
+
+
+def pending_waits_s(entries: Sequence[QueuedPod], now_s: float) -> list[float]:
+    """How long each pod has been waiting."""
+    return [now_s - waits_since_s(entry) for entry in entries if entry.state is not QueueState.GATED]
+
+
+def histogram_quantile(share: float, bounds: Sequence[float], counts: Sequence[int]) -> float | None:
+    """The value below which a share of the observations lies, evenly distributed in each bucket; None without any.
+
+    Observations above the last bound count as the last bound."""
+    rank = share * sum(counts)
+    if not rank:
+        return None
+    seen = 0
+    for (low, high), count in zip(pairwise((0.0, *bounds)), counts):
+        if count and seen + count >= rank:
+            return low + (high - low) * (rank - seen) / count
+        seen += count
+    return bounds[-1]
+
+
+def _largest(reasons: Counter[str]) -> dict[str, int]:
+    found = dict(reasons.most_common(REASONS_MAX))
+    rest = reasons.total() - sum(found.values())
+    return found | {OTHER: rest} if rest else found
+
+
 Document = dict[str, object]
-Answer = TypeVar("Answer")
-
-
-class Reused(Generic[Answer]):
-    """Answers by name. Each is used again for a while that depends on the time that it took."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._known: dict[str, tuple[float, Answer]] = {}
-        """By name: until when an answer is used again, and the answer."""
-
-    def get(self, name: str, compute: Callable[[], Answer]) -> Answer:
-        known, now_s = self._known.get(name), self._clock.now_s()
-        if known is None or now_s > known[0]:
-            answer = compute()
-            ended_s = self._clock.now_s()
-            self._known.pop(name, None)  # so that the oldest answer is the first
-            known = self._known[name] = (ended_s + max(REUSED_S, REUSED_TIMES * (ended_s - now_s)), answer)
-            while len(self._known) > ANSWERS_MAX:
-                del self._known[next(iter(self._known))]
-        return known[1]
 
 
 class ConsoleData:
@@ -74,8 +160,8 @@ class ConsoleData:
     def __init__(self, scheduler: Scheduler, clock: Clock) -> None:
         self._scheduler = scheduler
         self._clock = clock
-        self._answers = Reused[Document](clock)
-        self._tables = Reused[NodeTable](clock)
+        self._answers = Reused[Document](clock, ANSWERS_MAX)
+        self._tables = Reused[NodeTable](clock, ANSWERS_MAX)
         self._nodes = NodeColumns(scheduler, clock)
         self._queue = QueueWindows(scheduler, clock)
         self._history = OverviewHistory()
@@ -127,14 +213,14 @@ class ConsoleData:
         decisions = scheduler.reports.decisions.recent(pod=key, limit=DECISIONS_SHOWN_MAX)
         namespace, _, name = key.partition("/")
         queued = [
-            each for each in scheduler.queue.entries() if each.pod.name == name and each.pod.namespace == namespace
+            entry for entry in scheduler.queue.entries() if entry.pod.name == name and entry.pod.namespace == namespace
         ]
         return {
             "pod": key,
             "now": format_rfc3339_micro(self._clock.wall_s()),
             "nodes": scheduler.engine.columns.node_count,
             "states": pod_page(key, *parts, self._clock)["pods"],
-            "queued": [wall_time(waits_since_s(each), self._clock) for each in queued],
+            "queued": [wall_time(waits_since_s(entry), self._clock) for entry in queued],
             "decisions": [record.document() for record in decisions],
         }
 
@@ -174,12 +260,12 @@ class ConsoleData:
             "sample": self._history.latest,
             "rejections": [
                 {
-                    "time": format_rfc3339_micro(each.wall_s),
-                    "pod": each.pod,
-                    "attempt": each.attempt,
-                    "message": each.message or each.error,
+                    "time": format_rfc3339_micro(record.wall_s),
+                    "pod": record.pod,
+                    "attempt": record.attempt,
+                    "message": record.message or record.error,
                 }
-                for each in rejected[:REJECTIONS_SHOWN_MAX]
+                for record in rejected[:REJECTIONS_SHOWN_MAX]
             ],
         }
 

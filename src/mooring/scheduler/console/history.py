@@ -97,8 +97,8 @@ class History:
         attempts_from_s = self._log_from_s or (oldest.wall_s if oldest is not None else None)
         return {
             "samples": [
-                [round(each.wall_s, 3), _pending(each.counts), each.counts["unschedulable"], each.bound]
-                for each in self._samples
+                [round(sample.wall_s, 3), _pending(sample.counts), sample.counts["unschedulable"], sample.bound]
+                for sample in self._samples
             ],
             "attemptsFrom": attempts_from_s,
         }
@@ -116,7 +116,7 @@ class History:
         """The numbers and the queue at a time. Without numbers before the first sample."""
         records = await self._records(wall_s)
         waiting = waiting_at(records, wall_s)
-        before = [each for each in records if each.wall_s <= wall_s]
+        before = [record for record in records if record.wall_s <= wall_s]
         document: Document = {
             "time": format_rfc3339_micro(wall_s),
             "waitingCount": len(waiting),
@@ -142,8 +142,8 @@ class History:
         return await asyncio.to_thread(read_log_around, self._log_path, wall_s, RECORDS_READ_MAX)
 
     def _bytes(self) -> int:
-        lists = {id(each.nodes.head): len(each.nodes.group) for each in self._samples}
-        return sum(len(each.columns) for each in self._samples) + _NAME_BYTES * 2 * sum(lists.values())
+        lists = {id(sample.nodes.head): len(sample.nodes.group) for sample in self._samples}
+        return sum(len(sample.columns) for sample in self._samples) + _NAME_BYTES * 2 * sum(lists.values())
 
 
 def waiting_at(records: Iterable[DecisionRecord], wall_s: float) -> list[Document]:
@@ -152,15 +152,15 @@ def waiting_at(records: Iterable[DecisionRecord], wall_s: float) -> list[Documen
     latest: dict[str, DecisionRecord] = {}
     since: dict[str, DecisionRecord] = {}
     settled: set[str] = set()
-    for each in records:
-        if each.wall_s > wall_s:
-            following[each.uid] = each  # at the end the first one after the time
-        elif each.uid not in settled:
-            latest.setdefault(each.uid, each)
-            if _is_placed(each):
-                settled.add(each.uid)
+    for record in records:
+        if record.wall_s > wall_s:
+            following[record.uid] = record  # at the end the first one after the time
+        elif record.uid not in settled:
+            latest.setdefault(record.uid, record)
+            if _is_placed(record):
+                settled.add(record.uid)
             else:
-                since[each.uid] = each
+                since[record.uid] = record
     return [_waiting(last, since[uid], following.get(uid)) for uid, last in latest.items() if not _is_placed(last)]
 
 

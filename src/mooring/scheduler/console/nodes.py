@@ -30,7 +30,7 @@ from mooring.scheduler.cache.arrays import Int64s, UInt8s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU, CPU_NON_ZERO, MEMORY, MEMORY_NON_ZERO, PODS
-from mooring.scheduler.console.queue import REUSED_TIMES
+from mooring.scheduler.console.reuse import REUSED_TIMES
 from mooring.scheduler.scheduler import Scheduler
 
 PODS_SHOWN_MAX = 500
@@ -123,7 +123,7 @@ class NodeColumns:
         self._nodes = [node for row in rows.tolist() if (node := columns.nodes[row]) is not None]
         self._rows, self._position = rows, position
         self._flags = bytes(
-            (CORDONED if each.spec.unschedulable else 0) | (TAINTED if each.spec.taints else 0) for each in self._nodes
+            (CORDONED if node.spec.unschedulable else 0) | (TAINTED if node.spec.taints else 0) for node in self._nodes
         )
         self._head = {
             "names": [node.metadata.name for node in self._nodes],
@@ -152,7 +152,7 @@ def node_page(scheduler: Scheduler, name: str) -> Document | None:
         "zone": zone_of(node),
         "unschedulable": bool(columns.unschedulable[row]),
         "resources": resources,
-        "taints": [{"key": each.key, "value": each.value, "effect": each.effect} for each in node.spec.taints],
+        "taints": [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in node.spec.taints],
         "labels": dict(sorted(node.metadata.labels.items())),
         "podCount": len(pods),
         "pods": [_placed(scheduler, pod) for pod in pods[:PODS_SHOWN_MAX]],
@@ -180,8 +180,8 @@ def _volumes(columns: Columns, name: str, pods: list[PodInfo]) -> Document:
     return {
         "claims": [{"claim": claim, "pod": pod.key} for pod in pods for claim in pod.claims][:PODS_SHOWN_MAX],
         "drivers": [
-            {"driver": each.name, "limit": each.allocatable.count if each.allocatable is not None else None}
-            for each in drivers
+            {"driver": driver.name, "limit": driver.allocatable.count if driver.allocatable is not None else None}
+            for driver in drivers
         ],
     }
 

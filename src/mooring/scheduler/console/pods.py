@@ -1,15 +1,21 @@
-"""One pod of the console: what its timeline needs from the API, the nearest nodes, and where it could preempt.
+"""Pods of the console: one pod with its timeline, and the pods of each controller by state.
 
 1. The timeline reads the pod from the API server, because the scheduler does not hold the status of placed pods.
    Without an answer it is empty.
-2. The nearest nodes and the candidates are as of now, and change nothing: they are found in a `WhatIf`, which also
-   gives the random streams back that the search uses. A page asks for them once per attempt, not once per second.
+2. The nearest nodes and the candidates for preemption are as of now, and change nothing: they are found in a `WhatIf`,
+   which also gives the random streams back that the search uses. A page requests them once per attempt, not once per
+   second.
+3. The states of a controller's pods come from what the scheduler watches: pods, ReplicaSets and StatefulSets. A pod of
+   a ReplicaSet counts for the Deployment that owns it. The scheduler does not hold pods that have finished, Deployments
+   and Jobs: the desired number of a Deployment is that of its ReplicaSets, and that of a Job is not known.
+4. At most `PODS_READ_MAX` placed pods are counted; the answer says how many there are.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any, NamedTuple, TypeAlias
 
@@ -19,31 +25,145 @@ from msgspec.structs import replace
 from mooring.api.decode import decode_as
 from mooring.api.errors import ObjectError
 from mooring.api.kinds import POD
-from mooring.api.views.meta import Condition, ObjectMeta, OwnerReference
+from mooring.api.views.meta import ApiObject, Condition, ObjectMeta, OwnerReference, controller_of
 from mooring.api.views.pod import Pod, PodStatus
+from mooring.api.views.workloads import ReplicaSet, StatefulSet
 from mooring.client.errors import ClientError
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
-from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import NO_START_S, PodInfo
 from mooring.scheduler.cache.resources import CPU, MEMORY
-from mooring.scheduler.console.workloads import deployment_owners
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.pages import pod_page
-from mooring.scheduler.plan.replacement import RemovalOutcome, fate_of, pending_view, view_on
+from mooring.scheduler.plan.new_objects import RemovalOutcome, pending_view, removal_outcome, view_on
 from mooring.scheduler.plan.request import PlanRequest, Question
 from mooring.scheduler.plan.what_if import WhatIf
 from mooring.scheduler.scheduler import Scheduler
 
+WORKLOADS_MAX = 2_000
+"""Workloads in one answer; those with pending pods come first."""
+
+PODS_READ_MAX = 200_000
+
+STARTED, PLACED, BINDING, PENDING, TERMINATING = "started", "placed", "binding", "pending", "terminating"
+UNOWNED = "without-controller"
+"""The name of the row with the pods of a namespace that no controller owns. Its kind is Pod."""
+
+Key: TypeAlias = tuple[str, str, str]
+"""Kind, namespace and name."""
+Document: TypeAlias = dict[str, object]
 NEAREST_SHOWN_MAX = 8
 CANDIDATES_SHOWN_MAX = 8
 TYPES_MAX = 12
 """Pod types for which a page says how many more fit on a node."""
-PODS_READ_MAX = 200_000
-"""Placed pods that are read to find the pod types."""
 PLAN_SEED = 1
 EXPLAINED = ("nodesWithoutObstacles", "obstaclesEverywhere", "nearestNodes")
 
-Document: TypeAlias = dict[str, object]
+
+@dataclass(slots=True)
+class WorkloadStates:
+    """The pods of one controller by state."""
+
+    kind: str
+    namespace: str
+    name: str
+    desired: int | None = None
+    states: Counter[str] = field(default_factory=Counter)
+    pending_pod: str = ""
+    """The first pending pod."""
+
+    def document(self) -> Document:
+        document: Document = {
+            "kind": self.kind,
+            "workload": f"{self.namespace}/{self.name}",
+            "states": dict(self.states),
+        }
+        if self.desired is not None:
+            document["wanted"] = self.desired
+        if self.pending_pod:
+            document["pendingPod"] = self.pending_pod
+        return document
+
+
+def workloads(scheduler: Scheduler) -> Document:
+    """All workloads; those with the most pending pods first, then by name."""
+    columns = scheduler.engine.columns
+    # A ReplicaSet of an earlier revision has no pods and wants none.
+    shown = [workload for workload in _states(scheduler).values() if workload.states or workload.desired]
+    shown.sort(key=lambda each: (-each.states[PENDING], each.namespace, each.kind, each.name))
+    return {
+        "total": len(shown),
+        "pods": len(columns.pods),
+        "podsRead": min(len(columns.pods), PODS_READ_MAX),
+        "workloads": [workload.document() for workload in shown[:WORKLOADS_MAX]],
+    }
+
+
+def pods_of_workload(scheduler: Scheduler, kind: str, namespace: str, name: str) -> int:
+    """How many pods a controller has that have not finished, and are not terminating."""
+    found = _states(scheduler).get((kind, namespace, name))
+    return found.states.total() - found.states[TERMINATING] if found is not None else 0
+
+
+def _states(scheduler: Scheduler) -> dict[Key, WorkloadStates]:
+    found: dict[Key, WorkloadStates] = {}
+    columns = scheduler.engine.columns
+    deployment_of = deployment_owners(columns)
+
+    def workload(namespace: str, owner: OwnerReference | None) -> WorkloadStates:
+        if owner is not None:
+            owner = deployment_of.get(owner.uid, owner)
+        key = (owner.kind, namespace, owner.name) if owner is not None else ("Pod", namespace, UNOWNED)
+        each = found.get(key)
+        if each is None:
+            each = found[key] = WorkloadStates(*key)
+        return each
+
+    for replica_set in columns.objects.of(ReplicaSet):
+        _add_desired(workload(replica_set.metadata.namespace, _reference(replica_set)), replica_set)
+    for stateful_set in columns.objects.of(StatefulSet):
+        _add_desired(workload(stateful_set.metadata.namespace, _reference(stateful_set)), stateful_set)
+    for pod in islice(columns.pods.values(), PODS_READ_MAX):
+        states = workload(pod.namespace, pod.signature.owner).states
+        states[_placed_state(pod, is_assumed=pod.uid in scheduler.assumed_pods)] += 1
+    for pod in _pending(scheduler):
+        each = workload(pod.namespace, pod.signature.owner)
+        each.states[PENDING] += 1
+        each.pending_pod = each.pending_pod or pod.key
+    return found
+
+
+def deployment_owners(columns: Columns) -> dict[str, OwnerReference]:
+    """By uid of a ReplicaSet: the Deployment that owns it."""
+    owners = ((each.metadata.uid, controller_of(each.metadata)) for each in columns.objects.of(ReplicaSet))
+    return {uid: owner for uid, owner in owners if owner is not None}
+
+
+def _pending(scheduler: Scheduler) -> Iterable[PodInfo]:
+    placed = scheduler.engine.columns.pods
+    return (entry.pod for entry in scheduler.queue.entries() if entry.pod.uid not in placed)
+
+
+def _placed_state(pod: PodInfo, *, is_assumed: bool) -> str:
+    if pod.terminating:
+        return TERMINATING
+    if is_assumed:
+        return BINDING
+    return STARTED if pod.start_s < NO_START_S else PLACED
+
+
+def _add_desired(workload: WorkloadStates, controller: ReplicaSet | StatefulSet) -> None:
+    replicas = controller.spec.replicas
+    workload.desired = (workload.desired or 0) + (replicas if replicas is not None else 1)
+
+
+def _reference(view: ApiObject) -> OwnerReference:
+    metadata = view.metadata
+    return OwnerReference(api_version=view.api_version, kind=view.kind, name=metadata.name, uid=metadata.uid)
+
+
+"""Placed pods that are read to find the pod types."""
 
 
 async def pod_life(client: Client, key: str) -> Document:
@@ -53,11 +173,11 @@ async def pod_life(client: Client, key: str) -> Document:
         pod = decode_as(Pod, await client.get(POD, namespace, name))
     except (ClientError, ObjectError):
         return {}
-    conditions = {each.type: each for each in pod.status.conditions}
+    conditions = {condition.type: condition for condition in pod.status.conditions}
     life: Document = {"created": pod.metadata.creation_timestamp, "phase": pod.status.phase}
-    for field, condition in (("scheduled", conditions.get("PodScheduled")), ("ready", conditions.get("Ready"))):
+    for moment, condition in (("scheduled", conditions.get("PodScheduled")), ("ready", conditions.get("Ready"))):
         if condition is not None and _is_true(condition):
-            life[field] = condition.last_transition_time
+            life[moment] = condition.last_transition_time
     if pod.status.start_time is not None:
         life["started"] = pod.status.start_time
     if pod.metadata.deletion_timestamp is not None:
@@ -145,7 +265,7 @@ def pod_types(scheduler: Scheduler, node_name: str) -> list[FittingType]:
     example: dict[tuple[str, bytes], PodInfo] = {}
     queued = (entry.pod for entry in scheduler.queue.entries())
     for pod in islice(chain(queued, engine.columns.pods.values()), PODS_READ_MAX):
-        if fate_of(pod) is not RemovalOutcome.ENDS and engine.is_responsible_for(pod):
+        if removal_outcome(pod) is not RemovalOutcome.ENDS and engine.is_responsible_for(pod):
             # Signatures of placed pods differ by zone: the API server copies labels of the node to them.
             key = (_title(pod, deployments), pod.signature.request_vector.tobytes())
             counts[key] += 1

@@ -1,8 +1,8 @@
 """The queue of the console: a window of all pods that wait, filtered and sorted.
 
 1. Rows are those of /debug/queue, with the reason of the last attempt. A pod that waits for Permit has that state.
-2. An order of all pods is used again for `REUSED_TIMES` the time that it took: an open page takes at most a twentieth
-   of the scheduler's time. The rows of a window are always as of now; a pod that has left since is marked.
+2. An order of all pods is used again for a while (`reuse`). The rows of a window are always as of now; a pod that has
+   left since is marked.
 3. A window has at most `WINDOW_MAX` rows.
 """
 
@@ -13,25 +13,21 @@ from typing import Any, TypeAlias
 
 from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.scheduler.binding.cycle import Binding
+from mooring.scheduler.console.reuse import Reused
 from mooring.scheduler.pages import BINDING, binding_row, queue_counts, queued_pod_row, wall_time
-from mooring.scheduler.queue.queued_pod import QueuedPod
-from mooring.scheduler.queue.states import BACKOFF_STATES, QueueState
+from mooring.scheduler.queue.queued_pod import BACKOFF_STATES, QueuedPod, QueueState
 from mooring.scheduler.queue.sub_queues import backoff_end_s
 from mooring.scheduler.reporting.decision_records import BOUND, DecisionRecord
 from mooring.scheduler.scheduler import Scheduler
 
 WINDOW_MAX = 500
 """Maximum number of rows in one answer."""
-REUSED_TIMES = 20
-"""An order is used again for this many times the time that it took."""
-REUSED_S_MIN = 0.9
-"""Shorter than the second after which a page asks again."""
 ORDERS_MAX = 8
 """Number of orders that are held: pages with other filters or other columns to sort by."""
 
 WAITING = "waiting for Permit"
 LEFT = "left the queue"
-_STATE_WORDS = {state: state.words for state in QueueState} | {QueueState.ERROR_BACKOFF: QueueState.BACKOFF.words}
+_STATE_TEXTS = {state: state.text for state in QueueState} | {QueueState.ERROR_BACKOFF: QueueState.BACKOFF.text}
 
 Document: TypeAlias = dict[str, object]
 Waiter: TypeAlias = QueuedPod | Binding
@@ -45,8 +41,8 @@ class QueueWindows:
     def __init__(self, scheduler: Scheduler, clock: Clock) -> None:
         self._scheduler = scheduler
         self._clock = clock
-        self._orders: dict[tuple[str, str, str, bool], tuple[float, list[Waiter]]] = {}
-        """By filter, state, column and direction: until when the order is used, and the order."""
+        self._orders = Reused[list[Waiter]](clock, ORDERS_MAX)
+        """By filter, state, column and direction."""
         self._sort_keys: dict[str, Callable[[Waiter, Records], Any]] = {
             "pod": lambda each, _: each.pod.key,
             "state": lambda each, _: self._state(each),
@@ -85,7 +81,7 @@ class QueueWindows:
             "offset": offset,
             "limit": WINDOW_MAX,
             "now": format_rfc3339_micro(self._clock.wall_s()),
-            "pods": [self._row(each, records) for each in shown],
+            "pods": [self._row(waiter, records) for waiter in shown],
         }
 
     def counts(self) -> dict[str, int]:
@@ -93,30 +89,24 @@ class QueueWindows:
         scheduler = self._scheduler
         counts = queue_counts(scheduler.queue, scheduler.bindings.running)
         waiting, in_flight = 0, 0
-        for each in scheduler.waiting_pods:
+        for waiting_pod in scheduler.waiting_pods:
             waiting += 1
-            in_flight += scheduler.queue.get(each.pod.uid) is not None
+            in_flight += scheduler.queue.get(waiting_pod.pod.uid) is not None
         counts["inFlight"] -= in_flight
         counts["binding"] -= waiting - in_flight
         return counts | {"waitingForPermit": waiting}
 
     def _order(self, text: str, state: str, records: Records, sort: str, descending: bool) -> list[Waiter]:
-        key, now_s = (text, state, sort, descending), self._clock.now_s()
-        known = self._orders.get(key)
-        if known is not None and now_s < known[0]:
-            return known[1]
-        order = self._waiters(text, state)
-        sort_key = self._sort_keys.get(sort)
-        if sort_key is not None:
-            order.sort(key=lambda each: sort_key(each, records), reverse=descending)
-        elif descending:
-            order.reverse()
-        ended_s = self._clock.now_s()
-        self._orders.pop(key, None)
-        self._orders[key] = (ended_s + max(REUSED_S_MIN, REUSED_TIMES * (ended_s - now_s)), order)
-        while len(self._orders) > ORDERS_MAX:
-            del self._orders[next(iter(self._orders))]
-        return order
+        def compute() -> list[Waiter]:
+            order = self._waiters(text, state)
+            sort_key = self._sort_keys.get(sort)
+            if sort_key is not None:
+                order.sort(key=lambda each: sort_key(each, records), reverse=descending)
+            elif descending:
+                order.reverse()
+            return order
+
+        return self._orders.get((text, state, sort, descending), compute)
 
     def _waiters(self, text: str, state: str) -> list[Waiter]:
         """All pods that wait, in the order of arrival; those that have left the queue and are being bound come last."""
@@ -124,15 +114,15 @@ class QueueWindows:
         found: list[Waiter] = list(queue.entries())
         found += [each for uid, each in self._scheduler.bindings.running.items() if queue.get(uid) is None]
         if text:
-            found = [each for each in found if text in each.pod.key]
-        return [each for each in found if self._state(each) == state] if state else found
+            found = [waiter for waiter in found if text in waiter.pod.key]
+        return [waiter for waiter in found if self._state(waiter) == state] if state else found
 
     def _state(self, each: Waiter) -> str:
         if self._scheduler.waiting_pods.get(each.pod.uid) is not None:
             return WAITING
         if isinstance(each, Binding):
             return BINDING
-        return _STATE_WORDS[each.state]
+        return _STATE_TEXTS[each.state]
 
     def _row(self, each: Waiter, records: Records) -> Document:
         scheduler, clock = self._scheduler, self._clock

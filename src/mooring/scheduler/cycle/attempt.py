@@ -2,10 +2,10 @@
 
 Written by PreFilter and Filter; read by scoring, PostFilter plugins and `diagnose`.
 
-1. `first[row]` is the number of the filter that rejected the row; `FITS` if none did; `LEFT_OUT` if the row has no node
-   or is excluded by a PreFilter's node names; `UNSEEN` if the search ended before it; `BY_EXTENDER` if only an extender
-   rejected it. `bits[row]` holds the reasons of that filter. Both are computed on demand: a pod that fits needs
-   neither.
+1. `first[row]` is the number of the filter that rejected the row; `FITS` if none did; `EXCLUDED` if the row has no node
+   or is excluded by a PreFilter's node names; `UNPROCESSED` if the search ended before it; `BY_EXTENDER` if only an
+   extender rejected it. `bits[row]` holds the reasons of that filter. Both are computed on demand: a pod that fits
+   needs neither.
 2. An attempt describes the columns at the time it was made. Read it before they change.
 
 `DryRun` filters some rows with pods added or removed, each row as if only it had changed. kube-scheduler's preemption
@@ -35,9 +35,9 @@ from mooring.scheduler.framework.post_filter import Cache
 from mooring.scheduler.framework.profile import FilterUse, Profile
 from mooring.scheduler.framework.status import Code, Diagnosis, Reason, RejectionCount, Status, code_of, status_of
 
-LEFT_OUT = 254
+EXCLUDED = 254
 """`first` of rows that were not filtered."""
-UNSEEN = 253
+UNPROCESSED = 253
 """`first` of rows that the search did not reach: they have no status."""
 BY_EXTENDER = 252
 """`first` of rows that fit all filters and that an extender rejected."""
@@ -72,7 +72,7 @@ class PodAttempt:
         """Whether the pod is nominated to no node, and no PreFilter named nodes."""
         self.found: Int64s | None = None
         """The feasible rows in the order of the search, if nodes are sampled."""
-        self.unseen: Int64s | None = None
+        self.unprocessed: Int64s | None = None
         """Rows that the search did not reach, if there are any."""
         self.extender_statuses: dict[str, Status] = {}
         """The statuses of nodes that extenders rejected, by name. An extender may name any node."""
@@ -129,27 +129,27 @@ class PodAttempt:
             arrays = self.results.arrays
             self._first, self._bits = arrays.first[:height].copy(), arrays.bits[:height].copy()
             if self.columns.node_count != height:
-                self._first[~self.columns.alive[:height]] = LEFT_OUT
+                self._first[~self.columns.alive[:height]] = EXCLUDED
         for use, rows, reason_bits in self._cluster_results:
             first, bits = self._first[rows], self._bits[rows]
-            earlier = (reason_bits != 0) & (first > use.number) & (first != LEFT_OUT)
+            earlier = (reason_bits != 0) & (first > use.number) & (first != EXCLUDED)
             self._first[rows] = np.where(earlier, np.uint8(use.number), first)
             self._bits[rows] = np.where(earlier, reason_bits, bits)
         self._cluster_results = []
-        if self.unseen is not None:
-            self._first[self.unseen] = UNSEEN
+        if self.unprocessed is not None:
+            self._first[self.unprocessed] = UNPROCESSED
 
-    def mark_unseen(self, rows: Int64s) -> None:
+    def mark_unprocessed(self, rows: Int64s) -> None:
         """The search ended before these rows."""
-        self.unseen = rows
+        self.unprocessed = rows
         self.rejects_as_cached = False
         if self._first is not None:
-            self._first[rows] = UNSEEN
+            self._first[rows] = UNPROCESSED
 
     def narrow(self, found: Int64s, statuses: dict[str, Status]) -> None:
         """Extenders left these rows. Rows that they dropped without a status count as not reached."""
         first, rejected = self.first, self.columns.rows_named(statuses)
-        first[first == FITS] = UNSEEN
+        first[first == FITS] = UNPROCESSED
         # An extender may reject a node that a plugin rejected first. The extender's status is reported.
         overruled = sorted(
             self.profile.filters[n].plugin.name for n in set(first[rejected].tolist()) if n < BY_EXTENDER
@@ -164,7 +164,7 @@ class PodAttempt:
 
     def was_pre_filtered(self, plugin: str) -> bool:
         """Whether the plugin's PreFilter ran before another one ended the attempt."""
-        names = [each.name for each in self.profile.pre_filters]
+        names = [pre_filter.name for pre_filter in self.profile.pre_filters]
         status = self.pre_filter_status
         if status is not None and status.plugin and status.code is not Code.UNSCHEDULABLE:
             names = names[: names.index(status.plugin)]
@@ -186,14 +186,14 @@ class PodAttempt:
         number = int(self.first[row])
         if number == FITS:
             return None
-        if number == LEFT_OUT:
-            return self.left_out()
+        if number == EXCLUDED:
+            return self.exclusion_status()
         if number == BY_EXTENDER:
             return self.extender_statuses[self.columns.node_names[row]]
         use = self.profile.filters[number]
         return status_of(use.plugin.name, int(self.bits[row]), self.reasons_of(use))
 
-    def left_out(self) -> Status:
+    def exclusion_status(self) -> Status:
         """The status of nodes that PreFilter plugins excluded."""
         names = " ".join(sorted(self.naming_plugins))
         return Status(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{names}]",))
@@ -218,8 +218,8 @@ class PodAttempt:
         ]
         if counts[BY_EXTENDER]:
             found.append(RejectionCount("Extender", "", counts[BY_EXTENDER]))
-        if self.naming_plugins and self.left_out_count:
-            found.append(RejectionCount(",".join(sorted(self.naming_plugins)), "", self.left_out_count))
+        if self.naming_plugins and self.excluded_count:
+            found.append(RejectionCount(",".join(sorted(self.naming_plugins)), "", self.excluded_count))
         return tuple(found)
 
     def is_rejected_with(self, code: Code) -> Bools:
@@ -236,20 +236,20 @@ class PodAttempt:
         return is_rejected
 
     @property
-    def left_out_count(self) -> int:
-        """Number of nodes that PreFilter plugins excluded, and that the search did not reach."""
+    def excluded_count(self) -> int:
+        """Number of nodes that PreFilter plugins excluded, or that the search did not reach."""
         if self.node_names is None:
             return 0
         height = self.columns.height
-        is_left_out = (self.first == LEFT_OUT) | (self.first == UNSEEN)
-        return int(np.count_nonzero(is_left_out & self.columns.alive[:height]))
+        is_excluded = (self.first == EXCLUDED) | (self.first == UNPROCESSED)
+        return int(np.count_nonzero(is_excluded & self.columns.alive[:height]))
 
     def code_at(self, row: int) -> Code:
         """The code of a row's status."""
         number = int(self.first[row])
         if number == FITS:
             return Code.SUCCESS
-        if number in (LEFT_OUT, UNSEEN):
+        if number in (EXCLUDED, UNPROCESSED):
             return Code.UNRESOLVABLE
         if number == BY_EXTENDER:
             return self.extender_statuses[self.columns.node_names[row]].code
@@ -303,10 +303,10 @@ def _of_nodes(attempt: PodAttempt) -> Diagnosis:
             counts[message] = counts.get(message, 0) + 1
             by_extenders[message] += 1
     rejections += [RejectionCount("Extender", message, count) for message, count in by_extenders.items()]
-    if attempt.left_out_count:
-        for message in attempt.left_out().reasons:
-            counts[message] = counts.get(message, 0) + attempt.left_out_count
-            rejections.append(RejectionCount(",".join(sorted(attempt.naming_plugins)), message, attempt.left_out_count))
+    if attempt.excluded_count:
+        for message in attempt.exclusion_status().reasons:
+            counts[message] = counts.get(message, 0) + attempt.excluded_count
+            rejections.append(RejectionCount(",".join(sorted(attempt.naming_plugins)), message, attempt.excluded_count))
     return Diagnosis(counts, frozenset(unschedulable_plugins), frozenset(pending_plugins), rejections=tuple(rejections))
 
 

@@ -134,8 +134,10 @@ def _prepare(profile: Profile, pod: PodInfo) -> tuple[dict[str, Any], list[Obsta
         if isinstance(result, Proceed):
             states[plugin.name] = result.state
         elif isinstance(result, Status) and isinstance(plugin, PreFilter) and plugin.name in at_pre_filter:
-            if plugin.obstacle_kind is ObstacleKind.VOLUME and any(_is_about_volumes(each) for each in everywhere):
-                continue  # the volume plugins reject the same claim, each in its own words
+            if plugin.obstacle_kind is ObstacleKind.VOLUME and any(
+                _is_about_volumes(obstacle) for obstacle in everywhere
+            ):
+                continue  # the volume plugins reject the same claim with different texts
             try:
                 everywhere += plugin.explain_rejection(pod, result)
             except PluginError as error:

@@ -29,7 +29,7 @@ from mooring.scheduler.cache.arrays import Bools, Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.node_order import NodeOrder
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cycle.attempt import LEFT_OUT, DryRun, PodAttempt
+from mooring.scheduler.cycle.attempt import EXCLUDED, DryRun, PodAttempt
 from mooring.scheduler.cycle.result_cache import FITS, SignatureResults
 from mooring.scheduler.framework.plugin import SKIP, PreFilter, Proceed
 from mooring.scheduler.framework.profile import Profile
@@ -78,25 +78,25 @@ def _take_sample(attempt: PodAttempt, left: Bools, sampling: Sampling) -> None:
     if attempt.node_names is not None:
         among = np.zeros(columns.height, dtype=np.bool_)
         among[columns.rows_named(attempt.node_names)] = True
-    in_turn = sampling.order.in_turn(among)
+    rows = sampling.order.rows_in_order(among)
     failed = attempt.is_rejected_with(Code.ERROR) if attempt.may_have_failed else None
-    taken = sample(in_turn, left, failed, sampling.wanted(len(in_turn)))
-    unseen, again = taken.unseen, 0
+    taken = sample(rows, left, failed, sampling.nodes_to_find(len(rows)))
+    unprocessed, again = taken.unprocessed, 0
     nominated_row = columns.row_of.get(attempt.pod.nominated_node) if attempt.pod.nominated_node else None
     if nominated_row is not None:
         # The nominated node was tried before the search, and counts once, also if the search reaches it.
         if columns.node_names[nominated_row] in attempt.extender_statuses:
             again = 1
         elif attempt.code_at(nominated_row) in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE):
-            again = int(nominated_row not in in_turn[: taken.looked_at])
-            unseen = unseen[unseen != nominated_row]
-    sampling.order.advance(taken.looked_at + again)
+            again = int(nominated_row not in rows[: taken.processed])
+            unprocessed = unprocessed[unprocessed != nominated_row]
+    sampling.order.advance(taken.processed + again)
     attempt.found = taken.found
     if len(taken.found) < attempt.feasible_count:
         attempt.set_feasible(np.sort(taken.found))
         attempt.fits_as_cached = False
-    if len(unseen):
-        attempt.mark_unseen(unseen)
+    if len(unprocessed):
+        attempt.mark_unprocessed(unprocessed)
 
 
 def filter_all_nodes(attempt: PodAttempt) -> None:
@@ -192,7 +192,7 @@ def _exclude_unnamed_nodes(attempt: PodAttempt) -> None:
     nominated = attempt.columns.row_of.get(attempt.pod.nominated_node)
     if nominated is not None:
         is_named[nominated] = True  # it was tried already, and its own status is reported
-    attempt.first[~is_named] = LEFT_OUT
+    attempt.first[~is_named] = EXCLUDED
     attempt.bits[~is_named] = 0
 
 
@@ -228,7 +228,7 @@ def _filter_with_nominated_pods(attempt: PodAttempt, fits: Bools, filtered: Bool
         row
         for row in columns.rows_named(columns.nominations.nodes()).tolist()
         if filtered[row]
-        and attempt.first[row] != LEFT_OUT
+        and attempt.first[row] != EXCLUDED
         and columns.nominations.that_outrank(pod, columns.node_names[row])
     ]
     if not rows:
@@ -267,37 +267,37 @@ class Sampling:
     order: NodeOrder
     percentage: int | None
     """None: all nodes."""
-    first_will_do: bool = False
+    is_one_enough: bool = False
 
-    def wanted(self, node_count: int) -> int:
+    def nodes_to_find(self, node_count: int) -> int:
         """The number of feasible nodes that are enough."""
         if self.percentage is None:
             return node_count
-        return 1 if self.first_will_do else feasible_wanted(self.percentage, node_count)
+        return 1 if self.is_one_enough else num_feasible_nodes_to_find(self.percentage, node_count)
 
 
 def sampling_for(
     profile: Profile, order: NodeOrder, *, extenders_filter: bool = False, extenders_score: bool = False
 ) -> Sampling | None:
     """How a profile samples; None if it searches all nodes and their order does not matter."""
-    first_will_do = not profile.scores and not extenders_filter and not extenders_score
+    is_one_enough = not profile.scores and not extenders_filter and not extenders_score
     percentage = profile.percentage_of_nodes_to_score
-    if percentage is not None and percentage >= 100 and not first_will_do:
+    if percentage is not None and percentage >= 100 and not is_one_enough:
         percentage = None
     if percentage is None and not extenders_filter and not extenders_score:
         return None
-    return Sampling(order, percentage, first_will_do)
+    return Sampling(order, percentage, is_one_enough)
 
 
 class Sample(NamedTuple):
     found: Int64s
     """Feasible rows in the order in which they were found."""
-    unseen: Int64s
+    unprocessed: Int64s
     """Rows that were not searched."""
-    looked_at: int
+    processed: int
 
 
-def feasible_wanted(percentage: int, node_count: int) -> int:
+def num_feasible_nodes_to_find(percentage: int, node_count: int) -> int:
     """The number of feasible nodes that are enough; 0 percent: depends on the size of the cluster."""
     if node_count < FEASIBLE_MIN:
         return node_count
@@ -306,13 +306,13 @@ def feasible_wanted(percentage: int, node_count: int) -> int:
     return max(node_count * percentage // 100, FEASIBLE_MIN)
 
 
-def sample(in_turn: Int64s, fits: Bools, failed: Bools | None, wanted: int) -> Sample:
+def sample(rows: Int64s, fits: Bools, failed: Bools | None, nodes_to_find: int) -> Sample:
     """Search rows in this order until enough of them fit. A `failed` row ends the search."""
-    places = fits[in_turn].nonzero()[0]
-    looked_at = int(places[wanted]) if len(places) > wanted else len(in_turn)
+    places = fits[rows].nonzero()[0]
+    processed = int(places[nodes_to_find]) if len(places) > nodes_to_find else len(rows)
     if failed is not None:
-        failures = np.flatnonzero(failed[in_turn[:looked_at]])
+        failures = np.flatnonzero(failed[rows[:processed]])
         if len(failures):
             failure = int(failures[0])
-            return Sample(in_turn[places[places < failure]], in_turn[failure + 1 :], failure)
-    return Sample(in_turn[places[:wanted]], in_turn[looked_at:], looked_at)
+            return Sample(rows[places[places < failure]], rows[failure + 1 :], failure)
+    return Sample(rows[places[:nodes_to_find]], rows[processed:], processed)

@@ -22,10 +22,10 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from mooring.scheduler.cache.arrays import Bools, Int64s, Rows
+from mooring.scheduler.cache.arrays import Bools, Int64s, row_numbers
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cycle.attempt import UNSEEN, PodAttempt, diagnose
+from mooring.scheduler.cycle.attempt import UNPROCESSED, PodAttempt, diagnose
 from mooring.scheduler.cycle.decision import Decision, NodeScores, PreemptionPlan
 from mooring.scheduler.cycle.filter_nodes import Sampling, filter_all_nodes, find_feasible_nodes, run_pre_filter_phase
 from mooring.scheduler.cycle.result_cache import ResultCache, ReuseCounts
@@ -49,7 +49,7 @@ class Steps(NamedTuple):
     filtered_s: float
     ended_s: float
 
-    def words(self, is_placed: bool) -> str:
+    def text(self, is_placed: bool) -> str:
         """`PreFilter and Filter 80.1 ms, Score 40.0 ms`"""
         last = "PreScore and Score" if is_placed else "PostFilter"
         filter_ms, last_ms = 1000 * (self.filtered_s - self.started_s), 1000 * (self.ended_s - self.filtered_s)
@@ -158,30 +158,31 @@ class SchedulingCycle:
         find_feasible_nodes(attempt, self._sampling)
         if attempt.pre_filter_status is None and not attempt.cluster_filters:
             return attempt  # cached results have no errors
-        return self._failed_decision(attempt, in_full) or attempt
+        return self._decision_if_failed(attempt, in_full) or attempt
 
-    def _failed_decision(self, attempt: PodAttempt, in_full: bool) -> Decision | None:
-        if attempt.pre_filter_status is not None:
-            is_error = attempt.pre_filter_status.code is Code.ERROR
-            return failed_decision(attempt.pod, attempt.pre_filter_status, "prefilter") if is_error else None
-        failed = _failed_filter(attempt)
-        return self._failed_to_filter(attempt, failed, in_full) if failed is not None else None
+    def _decision_if_failed(self, attempt: PodAttempt, in_full: bool) -> Decision | None:
+        """The decision if PreFilter or Filter ended in an error."""
+        status = attempt.pre_filter_status
+        if status is not None:
+            return failed_decision(attempt.pod, status, "prefilter") if status.code is Code.ERROR else None
+        error = _filter_error(attempt)
+        return self._failed(attempt, error, "filter", in_full) if error is not None else None
 
     def _score_and_select(
         self, attempt: PodAttempt, in_full: bool, extender_scores: Mapping[str, Int64s] = NO_EXTENDER_SCORES
     ) -> Decision:
         if attempt.feasible_count == 1 and not in_full:
             # As in kube-scheduler, a single feasible node is not scored, so that no score plugin can fail.
-            (row,) = self._numbers(attempt.feasible)
+            (row,) = row_numbers(attempt.feasible)
             return self._place_on(attempt, row, 1)
         try:
             cluster_scores = run_pre_scores(attempt)
             if isinstance(cluster_scores, Status):
-                return self._failed_to_score(attempt, cluster_scores, "prescore", in_full)
+                return self._failed(attempt, cluster_scores, "prescore", in_full)
             ranking = rank(attempt, cluster_scores, extender_scores)
             details = {**score_details(attempt, cluster_scores), **extender_scores} if in_full else {}
         except PluginError as error:
-            return self._failed_to_score(attempt, error.status, error.step, in_full)
+            return self._failed(attempt, error.status, error.step, in_full)
         row = self._select_row(ranking.best)
         placed = self._place_on(attempt, row, attempt.feasible_count, ranking)
         if not in_full:
@@ -207,10 +208,10 @@ class SchedulingCycle:
             rejections=rejections,
         )
 
-    def _failed_to_score(self, attempt: PodAttempt, status: Status, step: str, in_full: bool) -> Decision:
-        """PreScore or Score failed: the results of Filter are still reported."""
-        failed = failed_decision(attempt.pod, status, step)
+    def _failed(self, attempt: PodAttempt, status: Status, step: str, in_full: bool) -> Decision:
+        """The decision if a step after PreFilter failed: the results of Filter are still reported."""
         node_to_status = self._node_to_status(attempt) if in_full else {}
+        failed = failed_decision(attempt.pod, status, step)
         return replace(failed, node_names=attempt.node_names, node_to_status=node_to_status)
 
     def _run_post_filters(self, attempt: PodAttempt, in_full: bool) -> Decision:
@@ -237,24 +238,13 @@ class SchedulingCycle:
             follow_ups=tuple(outcome.follow_ups),
         )
 
-    def _failed_to_filter(self, attempt: PodAttempt, status: Status, in_full: bool) -> Decision:
-        return Decision(
-            attempt.pod,
-            node_names=attempt.node_names,
-            status=status,
-            message=status.message,
-            error="filter",
-            clears_nomination=True,
-            node_to_status=self._node_to_status(attempt) if in_full else {},
-        )
-
     def _node_to_status(self, attempt: PodAttempt) -> dict[str, Status | None]:
         names = self._columns.node_names
         if attempt.pod.nominated_node:
             filter_all_nodes(attempt)
         first = attempt.first
-        rows = self._numbers(self._columns.live_rows)
-        return {names[row]: attempt.status_at(row) for row in rows if first[row] != UNSEEN}
+        rows = row_numbers(self._columns.live_rows)
+        return {names[row]: attempt.status_at(row) for row in rows if first[row] != UNPROCESSED}
 
     def _scores(self, attempt: PodAttempt, details: dict[str, Int64s]) -> dict[str, dict[str, int]]:
         names = self._columns.node_names
@@ -263,12 +253,8 @@ class SchedulingCycle:
                 **{name: int(scores[index]) for name, scores in details.items()},
                 "total": int(sum(scores[index] for scores in details.values())),
             }
-            for index, row in enumerate(self._numbers(attempt.feasible))
+            for index, row in enumerate(row_numbers(attempt.feasible))
         }
-
-    def _numbers(self, rows: Rows) -> list[int]:
-        numbers: list[int] = np.arange(self._columns.height)[rows].tolist()
-        return numbers
 
 
 class PostFilterOutcome:
@@ -302,9 +288,9 @@ def failed_decision(pod: PodInfo, status: Status, error: str) -> Decision:
     return Decision(pod, status=status, message=status.message, error=error, clears_nomination=True)
 
 
-def _failed_filter(attempt: PodAttempt) -> Status | None:
+def _filter_error(attempt: PodAttempt) -> Status | None:
     """The error of a filter. If several nodes have one, that of the node whose name comes first."""
-    if attempt.pre_filter_status is not None or not attempt.may_have_failed:
+    if not attempt.may_have_failed:
         return None
     failed: list[int] = np.flatnonzero(attempt.is_rejected_with(Code.ERROR)).tolist()
     return attempt.status_at(min(failed, key=attempt.columns.node_names.__getitem__)) if failed else None

@@ -46,8 +46,8 @@ _encode = msgspec.msgpack.Encoder().encode
 class AllocationOutcomes:
     """The outcomes of all rows for the same requests."""
 
-    def __init__(self, wanted: AllocationRequest, manager: DRAManager, clock: Clock | None, timeout_s: float) -> None:
-        self.wanted = wanted
+    def __init__(self, request: AllocationRequest, manager: DRAManager, clock: Clock | None, timeout_s: float) -> None:
+        self.request = request
         self.errors: dict[int, DeviceAllocationError] = {}
         """The errors of rows whose outcome is FAILED."""
         self._manager = manager
@@ -112,7 +112,7 @@ class AllocationOutcomes:
         if inventory.error is not None:
             raise DeviceAllocationError(inventory.error)
         deadline = Deadline(self._clock, self._timeout_s)
-        return Allocator(inventory.pools(row), self._manager.allocated, self.wanted, deadline).run()
+        return Allocator(inventory.pools(row), self._manager.allocated, self.request, deadline).run()
 
     def _evaluate_rows(self, rows: Int64s) -> None:
         manager = self._manager
@@ -154,7 +154,7 @@ class AllocationOutcomes:
             self.errors[row] = error
             return FAILED, 0
         if found is not None:
-            return FITS, found.score(self.wanted)
+            return FITS, found.score(self.request)
         pools = self._manager.inventory.pools(row)
         return INVALID_POOLS if any(pool.is_invalid for pool in pools) else CANNOT, 0
 

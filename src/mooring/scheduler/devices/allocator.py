@@ -1,7 +1,7 @@
 """The allocator: the first allocation on one node that satisfies all requests of a pod.
 
 Input: the pools of a node in order, the allocated devices, the requests. Output: the devices for each request
-(`Allocation`), None if the requests cannot be satisfied, or an `DeviceAllocationError`.
+(`Allocation`), None if the requests cannot be satisfied, or a `DeviceAllocationError`.
 
 The allocator tries claims, requests and devices in order and returns the first complete solution. So a pod gets the
 same devices as from kube-scheduler v1.36, and the same errors occur.
@@ -12,15 +12,33 @@ same devices as from kube-scheduler v1.36, and the same errors occur.
 3. An allocation that takes too long ends in `AllocationTimeout`. Where the clock does not advance (simulations,
    `mooring explain`), the number of steps ends it.
 4. Steps run on an explicit stack, because a pod may request more devices than Python nests calls.
+
+`allocation_of` returns an allocation as it is written to the claim's status: the devices, the configuration for their
+drivers, and the nodes where the claim can be used.
+
+5. Configuration of classes comes first, once for each class with the names of its requests; then the configuration of
+   the claim for the allocated requests.
+6. A claim with a device of one node can be used on that node only. Node selectors of several devices are combined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from mooring.api.nodeselector import NAME_FIELD
 from mooring.api.quantity import Quantity
+from mooring.api.views.devices import (
+    AllocationResult,
+    DeviceAllocationConfiguration,
+    DeviceAllocationResult,
+    DeviceClaim,
+    DeviceClassConfiguration,
+    DeviceRequestAllocationResult,
+    ResourceClaimSpec,
+)
+from mooring.api.views.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.kit.clock import Clock
 from mooring.scheduler.devices.claims import NOTHING, AllocatedState, counters_left
 from mooring.scheduler.devices.pools import DeviceId, DeviceKind, PooledDevice, PoolView, consumption, fits
@@ -38,6 +56,8 @@ from mooring.scheduler.devices.requests import (
 
 STEPS_MAX = 2_000_000
 """Maximum number of steps: about as many as Python runs in kube-scheduler's ten seconds."""
+FROM_CLASS = "FromClass"
+FROM_CLAIM = "FromClaim"
 
 
 class AllocationTimeout(Exception):
@@ -74,11 +94,11 @@ class Allocation(NamedTuple):
     claims: tuple[tuple[DeviceResult, ...], ...]
     alternatives: tuple[tuple[int, ...], ...]
 
-    def score(self, wanted: AllocationRequest) -> int:
+    def score(self, request: AllocationRequest) -> int:
         """Higher for alternatives that come earlier."""
         return sum(
             ALTERNATIVES_MAX - number
-            for claim, numbers in zip(wanted.claims, self.alternatives, strict=True)
+            for claim, numbers in zip(request.claims, self.alternatives, strict=True)
             for is_prioritised, number in zip(claim.is_prioritised, numbers, strict=True)
             if is_prioritised
         )
@@ -108,11 +128,11 @@ class Allocator:
     """One allocation on one row."""
 
     def __init__(
-        self, pools: Sequence[PoolView], allocated: AllocatedState, wanted: AllocationRequest, deadline: Deadline
+        self, pools: Sequence[PoolView], allocated: AllocatedState, request: AllocationRequest, deadline: Deadline
     ) -> None:
         self._pools = pools
         self._allocated = allocated
-        self._wanted = wanted
+        self._request = request
         self._deadline = deadline
         self._steps = 0
         self._candidates = [
@@ -128,14 +148,14 @@ class Allocator:
         self._shares: dict[DeviceId, dict[str, int]] = {}
         self._share_counts: dict[DeviceId, int] = {}
         self._counters_left: dict[PoolView, dict[tuple[str, str], int]] = {}
-        self._taken: list[list[DeviceResult]] = [[] for _ in wanted.claims]
+        self._taken: list[list[DeviceResult]] = [[] for _ in request.claims]
         self._undo: list[tuple[_Candidate, bool]] = []
         """The allocated candidates in order, and whether their counters are counted."""
-        self._alternatives = [[0] * len(claim.requests) for claim in wanted.claims]
+        self._alternatives = [[0] * len(claim.requests) for claim in request.claims]
 
     def run(self) -> Allocation | None:
         """The first solution. Raises `DeviceAllocationError` and `AllocationTimeout`."""
-        for index, claim in enumerate(self._wanted.claims):
+        for index, claim in enumerate(self._request.claims):
             self._check_claim(index, claim)
         end = self._walk()
         if end is not _End.FOUND:
@@ -154,7 +174,7 @@ class Allocator:
             raise DeviceAllocationError(text, index)
         if claim.error is not None:
             raise DeviceAllocationError(claim.error, index)
-        self._constraints.append([constraint_of(each) for each in claim.constraints])
+        self._constraints.append([constraint_of(constraint) for constraint in claim.constraints])
 
     def _check_request(self, request: RequestAlternative) -> int:
         if request.error is not None:
@@ -195,20 +215,20 @@ class Allocator:
         return end
 
     def _from_claim(self, claim: int) -> _Branch:
-        if claim == len(self._wanted.claims):
+        if claim == len(self._request.claims):
             return _End.FOUND
         return (yield self._from_request(claim, 0))
 
     def _from_request(self, claim: int, place: int) -> _Branch:
-        wanted = self._wanted.claims[claim]
-        if place == len(wanted.requests):
+        requested = self._request.claims[claim]
+        if place == len(requested.requests):
             end = yield self._from_claim(claim + 1)
             # With other devices for an earlier claim, alternatives that need fewer may fit.
             return _End.NOTHING if end is _End.TOO_MANY else end
-        if not wanted.is_prioritised[place]:
-            return (yield self._from_device(claim, place, wanted.requests[place][0], 0, 0))
+        if not requested.is_prioritised[place]:
+            return (yield self._from_device(claim, place, requested.requests[place][0], 0, 0))
         all_too_many = True
-        for number, alternative in enumerate(wanted.requests[place]):
+        for number, alternative in enumerate(requested.requests[place]):
             end = yield self._from_device(claim, place, alternative, 0, 0)
             if end is _End.FOUND:
                 self._alternatives[claim][place] = number
@@ -221,12 +241,12 @@ class Allocator:
         self._steps += 1
         if self._steps % STEPS_PER_CHECK == 0:
             self._deadline.check(self._steps)
-        wanted = len(self._all[request]) if request.is_all else request.count
-        if request.is_all and not wanted:
+        needed = len(self._all[request]) if request.is_all else request.count
+        if request.is_all and not needed:
             return _End.NOTHING
-        if count >= wanted:
+        if count >= needed:
             return (yield self._from_request(claim, place + 1))
-        if len(self._taken[claim]) + wanted - count > DEVICES_PER_CLAIM_MAX:
+        if len(self._taken[claim]) + needed - count > DEVICES_PER_CLAIM_MAX:
             return _End.TOO_MANY
         if request.is_all:
             if not self._take(request, self._all[request][count], is_required=True):
@@ -235,7 +255,7 @@ class Allocator:
             if end is not _End.FOUND:
                 self._release(claim)
             return end
-        if self._are_too_few(request, start, wanted - count):
+        if self._are_too_few(request, start, needed - count):
             return _End.NOTHING
         for index in range(start, len(self._candidates)):
             candidate = self._candidates[index]
@@ -381,11 +401,11 @@ class Allocator:
         left = self._counters_left.get(candidate.pool)
         if left is None:
             left = self._counters_left[candidate.pool] = counters_left(candidate.pool, self._allocated)
-        wanted: dict[tuple[str, str], int] = {}
+        consumed: dict[tuple[str, str], int] = {}
         for counter_set, name, amount_nano in candidate.device.kind.counters:
-            wanted[counter_set, name] = wanted.get((counter_set, name), 0) + amount_nano
+            consumed[counter_set, name] = consumed.get((counter_set, name), 0) + amount_nano
         # Counters that the device does not consume are checked too: an overdrawn counter blocks the whole pool.
-        return all(amount_nano >= wanted.get(counter, 0) for counter, amount_nano in left.items())
+        return all(amount_nano >= consumed.get(counter, 0) for counter, amount_nano in left.items())
 
     def _count(self, candidate: _Candidate, sign: int) -> None:
         left = self._counters_left[candidate.pool]
@@ -398,3 +418,106 @@ def _portions(request: RequestAlternative, kind: DeviceKind) -> dict[str, Quanti
     if request.portion_key not in portions:
         portions[request.portion_key] = consumption(kind.capacities, request.capacity)
     return portions[request.portion_key]
+
+
+def allocation_of(
+    spec: ResourceClaimSpec,
+    claim: RequestedClaim,
+    alternatives: Sequence[int],
+    taken: Sequence[DeviceResult],
+    node_name: str,
+    new_share_id: Callable[[], str],
+) -> AllocationResult:
+    """The allocation of a claim on a node. Raises `DeviceAllocationError`."""
+    chosen = [requests[number] for requests, number in zip(claim.requests, alternatives, strict=True)]
+    return AllocationResult(
+        devices=DeviceAllocationResult(
+            results=tuple(_result(result, new_share_id) for result in taken),
+            config=(*_class_configuration(chosen), *_claim_configuration(spec.devices, chosen)),
+        ),
+        node_selector=_node_selector(taken, node_name),
+    )
+
+
+def _result(taken: DeviceResult, new_share_id: Callable[[], str]) -> DeviceRequestAllocationResult:
+    request, device, share = taken
+    driver, pool, name = device.id
+    return DeviceRequestAllocationResult(
+        request=request.full_name,
+        driver=driver,
+        pool=pool,
+        device=name,
+        admin_access=True if request.admin_access else None,
+        tolerations=request.tolerations,
+        binding_conditions=device.kind.binding_conditions,
+        binding_failure_conditions=device.kind.binding_failure_conditions,
+        share_id=new_share_id() if share is not None else None,
+        consumed_capacity={name: str(amount) for name, amount in (share or {}).items()},
+    )
+
+
+def _class_configuration(chosen: Iterable[RequestAlternative]) -> list[DeviceAllocationConfiguration]:
+    users: dict[str, list[str]] = {}
+    configured: dict[str, tuple[DeviceClassConfiguration, ...]] = {}
+    for request in chosen:
+        device_class = request.device_class
+        if device_class is not None:
+            users.setdefault(device_class.metadata.name, []).append(request.full_name)
+            configured[device_class.metadata.name] = device_class.spec.config
+    return [
+        DeviceAllocationConfiguration(source=FROM_CLASS, requests=tuple(requests), opaque=config.opaque)
+        for name, requests in users.items()
+        for config in configured[name]
+    ]
+
+
+def _claim_configuration(
+    claim: DeviceClaim, chosen: Sequence[RequestAlternative]
+) -> list[DeviceAllocationConfiguration]:
+    found: list[DeviceAllocationConfiguration] = []
+    for config in claim.config:
+        meant = [
+            request
+            for request in chosen
+            if request.base_name in config.requests or request.full_name in config.requests
+        ]
+        own = DeviceAllocationConfiguration(source=FROM_CLAIM, requests=config.requests, opaque=config.opaque)
+        found += [own] * (len(meant) if config.requests else 1)
+    return found
+
+
+def _node_selector(taken: Iterable[DeviceResult], node_name: str) -> NodeSelector | None:
+    fields: list[NodeSelectorRequirement] = []
+    expressions: list[NodeSelectorRequirement] = []
+    for result in taken:
+        place = result.device.view if result.device.slice.selects_per_device else result.device.slice.view.spec
+        if place.node_name is not None or result.device.kind.binds_to_node:
+            return only_on(node_name)
+        terms = place.node_selector.node_selector_terms if place.node_selector is not None else ()
+        if len(terms) > 1:
+            raise DeviceAllocationError(f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms")
+        for term in terms:
+            _add_new(fields, term.match_fields)
+            _add_new(expressions, term.match_expressions)
+    if not fields and not expressions:
+        return None
+    term = NodeSelectorTerm(match_fields=tuple(fields), match_expressions=tuple(expressions))
+    return NodeSelector(node_selector_terms=(term,))
+
+
+def only_on(node_name: str) -> NodeSelector:
+    """Selects one node by its name."""
+    field = NodeSelectorRequirement(key=NAME_FIELD, operator="In", values=(node_name,))
+    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(field,)),))
+
+
+def _add_new(known: list[NodeSelectorRequirement], more: Iterable[NodeSelectorRequirement]) -> None:
+    for requirement in more:
+        is_known = any(
+            requirement.key == other.key
+            and requirement.operator == other.operator
+            and set(requirement.values) == set(other.values)
+            for other in known
+        )
+        if not is_known:
+            known.append(requirement)

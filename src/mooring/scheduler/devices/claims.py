@@ -10,20 +10,42 @@ until the watch delivers it, or a newer version.
    kube-scheduler; a version that is not a number counts as newer.
 2. `AllocatedState` is the sum of the allocations of all claims and of all pending allocations, each counted once.
 3. Administrative access allocates nothing. A share of a device consumes capacity and leaves the rest for others.
+
+A pod that requests an extended resource which a DeviceClass provides (`example.com/gpu: 2`) gets a ResourceClaim.
+`DeviceClassResolver` has the class of a resource; `claim_for` has the claim, and which container uses which request.
+
+4. A class provides `deviceclass.resource.kubernetes.io/<its name>` and its `extendedResourceName`. Of several classes
+   with the same `extendedResourceName`, the newest counts; of equally old ones, the first by name.
+5. Init containers use the devices of later containers, where they suffice.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from mooring.api.quantity import quantity_nano
-from mooring.api.views.devices import AllocationResult, ResourceClaim
+from mooring.api.quantity import NANO, quantity_nano
+from mooring.api.resources import DEVICE_CLASS_PREFIX, fit_filter_requests, is_device_backed_resource, is_sidecar
+from mooring.api.views.devices import (
+    AllocationResult,
+    DeviceClaim,
+    DeviceClass,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
 from mooring.api.views.meta import OwnerReference
+from mooring.api.views.pod import Container, ContainerExtendedResourceRequest, Pod
+from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.cache.objects import ObjectStore
 from mooring.scheduler.devices.pools import DeviceId, PoolId, PoolView
+from mooring.scheduler.devices.requests import EXACT_COUNT
 
 NOTHING: dict[str, int] = {}
+CLAIM_NAME = "<extended-resources>"
+"""Name of the claim for a pod's extended resources before it is created. It is not a valid object name."""
 
 
 class AllocatedState:
@@ -213,3 +235,154 @@ def _is_newer(one: ResourceClaim, other: ResourceClaim) -> bool:
     """Whether a claim has a later version than another."""
     mine, others = one.metadata.resource_version, other.metadata.resource_version
     return int(mine) > int(others) if mine.isdecimal() and others.isdecimal() else mine != others
+
+
+class ExtendedClaim(NamedTuple):
+    """The claim for a pod's extended resources, and which container uses which request."""
+
+    spec: ResourceClaimSpec
+    mappings: tuple[ContainerExtendedResourceRequest, ...]
+
+
+class DeviceClassResolver:
+    """Resolves extended resources to DeviceClasses."""
+
+    def __init__(self, classes: ObjectStore[DeviceClass]) -> None:
+        self._classes: dict[str, DeviceClass] = {}
+        self.revision = 0
+        for device_class in classes:
+            self._changed(None, device_class)
+        classes.listen(self._changed)
+
+    def __bool__(self) -> bool:
+        return bool(self._classes)
+
+    def get(self, resource: str) -> DeviceClass | None:
+        return self._classes.get(resource)
+
+    def device_backed_requests(self, pod: Pod) -> dict[str, int]:
+        """The requests of a pod that devices may satisfy; empty if none of the resources has a DeviceClass."""
+        requests = fit_filter_requests(pod)
+        backed = {name: amount for name, amount in requests.items() if amount and is_device_backed_resource(name)}
+        return backed if any(name in self._classes for name in backed) else {}
+
+    def _changed(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
+        self.revision += 1
+        if new is None:
+            assert old is not None, "a change without a class"
+            self._forget(old)
+            return
+        resource = new.spec.extended_resource_name
+        current = self._classes.get(resource) if resource is not None else None
+        if current is not None and not _has_precedence(new, current):
+            return  # as in kube-scheduler, also for an older version of the same class
+        if old is not None:
+            self._forget(old)
+        if resource is not None:
+            self._classes[resource] = new
+        self._classes[DEVICE_CLASS_PREFIX + new.metadata.name] = new
+
+    def _forget(self, old: DeviceClass) -> None:
+        self._classes.pop(DEVICE_CLASS_PREFIX + old.metadata.name, None)
+        if old.spec.extended_resource_name is not None:
+            self._classes.pop(old.spec.extended_resource_name, None)
+
+
+def claim_for(pod: Pod, resources: Iterable[str], classes: DeviceClassResolver) -> ExtendedClaim:
+    """The claim for the given extended resources of a pod."""
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    init_count = len(pod.spec.init_containers)
+    requests: list[DeviceRequest] = []
+    mappings: list[ContainerExtendedResourceRequest] = []
+    for resource in sorted(resources):
+        device_class = classes.get(resource)
+        if device_class is not None:
+            of_resource = _ResourceRequests(resource, device_class.metadata.name, containers, init_count)
+            requests += of_resource.requests
+            mappings += of_resource.mappings
+    requests.sort(key=lambda request: request.name)
+    return ExtendedClaim(ResourceClaimSpec(devices=DeviceClaim(requests=tuple(requests))), tuple(mappings))
+
+
+class _ResourceRequests:
+    """The requests of all containers for one resource."""
+
+    def __init__(self, resource: str, class_name: str, containers: Sequence[Container], init_count: int) -> None:
+        self._resource = resource
+        self._class_name = class_name
+        self._containers = containers
+        terminating = [index for index in range(init_count) if not is_sidecar(containers[index])]
+        running = [index for index in range(len(containers)) if index not in terminating]
+        running_requests: list[DeviceRequest | None] = [None] * len(containers)
+        running_mappings: list[ContainerExtendedResourceRequest] = []
+        for index in running:
+            running_requests[index], mappings = self._of_container(index, ())
+            running_mappings += mappings
+        largest: DeviceRequest | None = None
+        init_names: set[str] = set()
+        init_mappings: list[ContainerExtendedResourceRequest] = []
+        for index in terminating:
+            # Init containers run before later containers, and may use their devices.
+            own, mappings = self._of_container(index, running_requests[index:])
+            if own is not None:
+                init_names.add(own.name)
+                largest = own if largest is None or _count(largest) < _count(own) else largest
+            init_mappings += mappings
+        if largest is not None:
+            # Init containers run one after the other: the largest of their requests serves all of them.
+            init_mappings = [
+                _mapping(mapping.container_name, resource, largest.name)
+                if mapping.request_name in init_names
+                else mapping
+                for mapping in init_mappings
+            ]
+        self.requests = [request for request in (largest, *running_requests) if request is not None]
+        self.mappings = [*running_mappings, *init_mappings]
+
+    def _of_container(
+        self, index: int, reusable: Sequence[DeviceRequest | None]
+    ) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
+        """The request of a container beyond the reusable devices, and the requests that it uses."""
+        container = self._containers[index]
+        count = _whole_amount(container.resources.requests, self._resource)
+        used: list[ContainerExtendedResourceRequest] = []
+        if not count:
+            return None, used
+        reused = 0
+        for request in reusable:
+            if request is not None:
+                reused += _count(request)
+                used.append(_mapping(container.name, self._resource, request.name))
+                if reused >= count:
+                    return None, used
+        place = sorted(container.resources.requests).index(self._resource)
+        exactly = ExactDeviceRequest(
+            device_class_name=self._class_name, allocation_mode=EXACT_COUNT, count=count - reused
+        )
+        own = DeviceRequest(name=f"container-{index}-request-{place}", exactly=exactly)
+        used.append(_mapping(container.name, self._resource, own.name))
+        return own, used
+
+
+def _whole_amount(requests: Mapping[str, str | int | float], resource: str) -> int:
+    """The amount, if it is a whole number; 0 otherwise."""
+    amount_nano = quantity_nano(requests[resource]) if resource in requests else 0
+    return amount_nano // NANO if amount_nano % NANO == 0 else 0
+
+
+def _count(request: DeviceRequest) -> int:
+    return request.exactly.count if request.exactly is not None else 0
+
+
+def _mapping(container: str, resource: str, request: str) -> ContainerExtendedResourceRequest:
+    return ContainerExtendedResourceRequest(container_name=container, resource_name=resource, request_name=request)
+
+
+def _has_precedence(new: DeviceClass, current: DeviceClass) -> bool:
+    new_s, current_s = _created_s(new), _created_s(current)
+    return new_s > current_s or (new_s == current_s and new.metadata.name < current.metadata.name)
+
+
+def _created_s(device_class: DeviceClass) -> float:
+    created = device_class.metadata.creation_timestamp
+    return parse_rfc3339(created) if created is not None else float("-inf")

@@ -89,20 +89,20 @@ def _portion(capacity: Capacity, requested: RawQuantity | None) -> Quantity:
     policy = capacity.policy
     if requested is None:
         return policy.default if policy is not None and policy.default is not None else capacity.whole
-    wanted = parse_quantity(requested)
+    amount = parse_quantity(requested)
     if policy is None:
-        return wanted
+        return amount
     if policy.has_range and policy.least is not None:
-        return _rounded_to_range(wanted, policy.least, policy.step)
-    return next((valid for valid in policy.valid_values if wanted <= valid), wanted)
+        return _rounded_to_range(amount, policy.least, policy.step)
+    return next((valid for valid in policy.valid_values if amount <= valid), amount)
 
 
-def _rounded_to_range(wanted: Quantity, least: Quantity, step: Quantity | None) -> Quantity:
-    if wanted < least:
+def _rounded_to_range(amount: Quantity, least: Quantity, step: Quantity | None) -> Quantity:
+    if amount < least:
         return least
     if step is None or not step.value():
-        return wanted
-    steps = -((least.value() - wanted.value()) // step.value())
+        return amount
+    steps = -((least.value() - amount.value()) // step.value())
     return Quantity((least.value() + step.value() * steps) * NANO, Format.BINARY_SI)
 
 
@@ -288,18 +288,18 @@ def view_of(
     `slices` are all slices of the pool, by name. `matching` has the names of those that match the nodes, and with
     per-device node selection, which devices match.
     """
-    seen = [each for each in slices if each.name in matching]
+    seen = [pooled for pooled in slices if pooled.name in matching]
     if not seen:
         return None
-    generation = max(each.generation for each in seen)
-    seen = [each for each in seen if each.generation == generation]
-    wanted = seen[0].view.spec.pool.resource_slice_count
+    generation = max(pooled.generation for pooled in seen)
+    seen = [pooled for pooled in seen if pooled.generation == generation]
+    slice_count = seen[0].view.spec.pool.resource_slice_count
     whole = seen
-    if len(seen) != wanted:
-        if any(each.generation > generation for each in slices):
+    if len(seen) != slice_count:
+        if any(pooled.generation > generation for pooled in slices):
             return None  # replaced by slices that do not match these nodes
-        whole = [each for each in slices if each.generation == generation]
-        if len(whole) != wanted:
+        whole = [pooled for pooled in slices if pooled.generation == generation]
+        if len(whole) != slice_count:
             return PoolView(pool_id, is_incomplete=True)
     return _built(pool_id, seen, whole, matching)
 
@@ -310,26 +310,28 @@ def _built(
     whole: Sequence[PooledSlice],
     matching: Mapping[str, tuple[bool, ...] | None],
 ) -> PoolView:
-    offering = [each for each in seen if not each.has_counters]
-    devices = tuple(device for each in offering for device in each.devices)
+    offering = [pooled for pooled in seen if not pooled.has_counters]
+    devices = tuple(device for pooled in offering for device in pooled.devices)
     counter_sets = _counter_sets(seen)
-    others = tuple(device for each in whole if each not in seen for device in each.devices)
+    others = tuple(device for pooled in whole if pooled not in seen for device in pooled.devices)
     if (
         counter_sets is None
         or len({device.id for device in devices}) != len(devices)
-        or not _counters_exist(counter_sets, [device for each in seen for device in each.devices])
+        or not _counters_exist(counter_sets, [device for pooled in seen for device in pooled.devices])
         or not _counters_exist(counter_sets, others)
     ):
         return PoolView(pool_id, is_invalid=True)
-    matching_devices = tuple(flag for each in offering for flag in (matching[each.name] or (True,) * len(each.devices)))
+    matching_devices = tuple(
+        flag for pooled in offering for flag in (matching[pooled.name] or (True,) * len(pooled.devices))
+    )
     return PoolView(pool_id, devices, matching_devices, others, counter_sets)
 
 
 def _counter_sets(slices: Iterable[PooledSlice]) -> dict[str, dict[str, int]] | None:
     """The counter sets of a pool; None if two have the same name."""
     found: dict[str, dict[str, int]] = {}
-    for each in slices:
-        for counter_set in each.view.spec.shared_counters:
+    for pooled in slices:
+        for counter_set in pooled.view.spec.shared_counters:
             if counter_set.name in found:
                 return None
             found[counter_set.name] = {

@@ -9,7 +9,7 @@ claims of one template; checks of one device by class, selectors and tolerations
    in order, those of the class first. The first that does not match, or fails, ends the evaluation.
 4. A device without the attribute of a constraint satisfies no constraint. A constraint that names requests applies to
    their devices only; an alternative is named by its request or by itself.
-5. `DistinctAttribute` remembers the last value of each request, and forgets it when a device of the request is
+5. `DistinctAttribute` stores the last value of each request, and drops it when a device of the request is
    released, as in kube-scheduler v1.36: of three devices for one request, the first and third may have the same value.
 """
 
@@ -69,7 +69,7 @@ class RequestAlternative:
         self.name = self.sub_name if is_alternative else base_name
         self.full_name = f"{base_name}/{self.sub_name}" if is_alternative else base_name
         self.device_class = device_class
-        self.expressions = tuple(each.cel.expression for each in spec.selectors if each.cel is not None)
+        self.expressions = tuple(selector.cel.expression for selector in spec.selectors if selector.cel is not None)
         self.is_all = spec.allocation_mode == ALL
         self.count = spec.count if spec.allocation_mode else spec.count or 1
         self.admin_access = isinstance(spec, ExactDeviceRequest) and bool(spec.admin_access)
@@ -133,8 +133,8 @@ def _alternatives(
 ) -> tuple[RequestAlternative, ...]:
     if request.first_available:
         return tuple(
-            RequestAlternative(claim, request.name, each, classes.get(each.device_class_name))
-            for each in request.first_available
+            RequestAlternative(claim, request.name, subrequest, classes.get(subrequest.device_class_name))
+            for subrequest in request.first_available
         )
     exactly = request.exactly or ExactDeviceRequest()
     return (RequestAlternative(claim, request.name, exactly, classes.get(exactly.device_class_name)),)
@@ -171,7 +171,7 @@ def is_selected(request: RequestAlternative, kind: DeviceKind) -> bool:
 
 def matches_class(device_class: DeviceClass, kind: DeviceKind) -> bool:
     """Whether a device belongs to a class. Raises `DeviceAllocationError`."""
-    expressions = [each.cel.expression for each in device_class.spec.selectors if each.cel is not None]
+    expressions = [selector.cel.expression for selector in device_class.spec.selectors if selector.cel is not None]
     return _all_match(expressions, kind, device_class.metadata.name, None)
 
 
@@ -182,12 +182,12 @@ def counts_for(device_class: DeviceClass, kind: DeviceKind) -> bool:
     """
     if not kind.allows_multiple:
         return matches_class(device_class, kind)
-    for each in device_class.spec.selectors:
-        if each.cel is not None:
-            key = f"{each.cel.expression} (for counting)"
+    for selector in device_class.spec.selectors:
+        if selector.cel is not None:
+            key = f"{selector.cel.expression} (for counting)"
             result = kind.selected.get(key)
             if result is None:
-                result = kind.selected[key] = _evaluated(each.cel.expression, kind, may_be_shared=None)
+                result = kind.selected[key] = _evaluated(selector.cel.expression, kind, may_be_shared=None)
             if isinstance(result, str):
                 raise DeviceAllocationError(result)
             if not result:
@@ -264,7 +264,7 @@ class AttributeConstraint(ABC):
     def _accepts(self, request: RequestAlternative, value: AttributeValue | None) -> bool: ...
 
     def _forget(self, request: RequestAlternative) -> None:  # noqa: B027 - optional hook
-        """Forgets the last device of a request."""
+        """Drops the last device of a request."""
 
 
 class MatchAttribute(AttributeConstraint):
@@ -278,7 +278,7 @@ class MatchAttribute(AttributeConstraint):
 
 
 class DistinctAttribute(AttributeConstraint):
-    """No two devices have the same value, as far as values are remembered."""
+    """No two devices have the same value, as far as values are stored."""
 
     def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
         super().__init__(attribute, requests)

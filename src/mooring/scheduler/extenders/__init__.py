@@ -1,1 +1,1 @@
-"""HTTP extenders: `extender`, `requests`, `cycle`, `client`, `http`, in reading order."""
+"""HTTP extenders: `extender`, `cycle`, `client`, in reading order."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.api.views.pod import Pod
-from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
+from mooring.scheduler.cache.arrays import Int64s, Rows, length_of, row_numbers
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.guard import describe, is_interrupt, score_error
@@ -94,7 +94,7 @@ class NodePluginAdapter(Filter[NodePluginState], Score[NodePluginState]):
             return bits
         plugin, pod, nodes, node_infos = self._plugin, state.pod, self._columns.nodes, self._infos_by_row()
         assert isinstance(plugin, FilterPlugin), f"{self.name} does not serve Filter"
-        for index, row in enumerate(_numbers(rows)):
+        for index, row in enumerate(row_numbers(rows)):
             if nodes[row] is None:
                 continue  # the row has no node at the moment; the cycle ignores its result
             try:
@@ -119,7 +119,7 @@ class NodePluginAdapter(Filter[NodePluginState], Score[NodePluginState]):
         plugin, pod, node_infos = self._plugin, state.pod, self._infos_by_row()
         assert isinstance(plugin, ScorePlugin), f"{self.name} does not serve Score"
         scores = []
-        for row in _numbers(rows):
+        for row in row_numbers(rows):
             try:
                 scores.append(_checked_score(plugin.score(pod, node_infos[row]), self.normalizes))
             except BaseException as error:
@@ -158,17 +158,17 @@ class _InvalidResultError(Exception):
 
 def _checked_status(status: object) -> Status:
     if not isinstance(status, Status):
-        raise _InvalidResultError(f"filter answered {status!r}; wanted None or a Status")
+        raise _InvalidResultError(f"filter returned {status!r}; expected None or a Status")
     code, reasons = status.code, status.reasons
     if code not in _STATUS_CODES:
         raise _InvalidResultError(
-            f"filter answered {status!r}; a Status for a node is {', '.join(_STATUS_CODES.values())}"
+            f"filter returned {status!r}; a Status for a node is {', '.join(_STATUS_CODES.values())}"
         )
     if not _are_texts(reasons):
-        raise _InvalidResultError(f"filter answered {status!r}; the reasons of a Status are texts that are not empty")
+        raise _InvalidResultError(f"filter returned {status!r}; the reasons of a Status are texts that are not empty")
     if (code is Code.SUCCESS) != (not reasons):
         problem = "has no reasons" if code is Code.SUCCESS else "needs a reason"
-        raise _InvalidResultError(f"filter answered {status!r}; a Status {_STATUS_CODES[code]} {problem}")
+        raise _InvalidResultError(f"filter returned {status!r}; a Status {_STATUS_CODES[code]} {problem}")
     return status
 
 
@@ -181,7 +181,7 @@ def _checked_score(score: object, normalizes: bool) -> int:
     if isinstance(score, _INTEGERS) and not isinstance(score, bool) and lowest <= score <= highest:
         return int(score)
     advice = "" if normalizes else "; with `normalizes = True` any whole number is valid"
-    raise _InvalidResultError(f"score answered {score!r}; wanted a whole number from {lowest} to {highest}{advice}")
+    raise _InvalidResultError(f"score returned {score!r}; expected a whole number from {lowest} to {highest}{advice}")
 
 
 def scaled(scores: Int64s) -> Int64s:
@@ -191,7 +191,3 @@ def scaled(scores: Int64s) -> Int64s:
     if best == floor:
         return np.zeros(len(scores), dtype=np.int64)
     return (scores - floor) * SCORE_MAX // (best - floor)
-
-
-def _numbers(rows: Rows) -> list[int] | range:
-    return range(rows.start or 0, rows.stop) if isinstance(rows, slice) else rows.tolist()

@@ -181,7 +181,7 @@ class ClusterEventWithHint:
             actions = [each for each in (ActionType.ADD, ActionType.DELETE) if each & self.action_type]
             actions.append(ActionType.UPDATE)
         else:
-            actions = [each for each in ActionType if each.bit_count() == 1 and each & self.action_type]
+            actions = [action for action in ActionType if action.bit_count() == 1 and action & self.action_type]
         for action in actions:
             yield ClusterEvent(self.resource, action).label
 

@@ -93,7 +93,7 @@ _POINTS: Mapping[str, _Point] = {
     "post_bind": _ELSEWHERE,
 }
 _ASYNC_METHODS = ("released", "pre_bind", "bind")
-_UNUSABLE = "plugin {name} gave an answer that cannot be used: {what}"
+_UNUSABLE = "plugin {name} returned an invalid result: {what}"
 _INVALID_SCORE = (
     "plugin {name} returns an invalid score {what}, it should in the range of [0, {best}] after normalizing"
 )
@@ -123,7 +123,7 @@ def describe(error: BaseException, plugin: type[Plugin]) -> str:
         message = ""
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)
-    for file in dict.fromkeys(_file_of(each) for each in plugin.__mro__):
+    for file in dict.fromkeys(_file_of(base) for base in plugin.__mro__):
         lines = [frame.lineno for frame in frames if frame.filename == file]
         if lines:
             return f"{text} ({PurePath(file).name}, line {lines[-1]})"
@@ -186,11 +186,11 @@ def _file_of(plugin: type) -> str:
 
 
 def _check_array(plugin: Plugin, point: _Point, result: Any, rows: Any) -> Any:
-    wanted = f"wanted an integer array with {length_of(rows)} places"
+    expected = f"expected an integer array with {length_of(rows)} places"
     if not isinstance(result, np.ndarray):
-        raise _unusable(plugin, point, f"found {type(result).__name__}, {wanted}")
+        raise _unusable(plugin, point, f"found {type(result).__name__}, {expected}")
     if result.dtype.kind not in "iub" or result.shape != (length_of(rows),):
-        raise _unusable(plugin, point, f"found {result.dtype} {result.shape}, {wanted}")
+        raise _unusable(plugin, point, f"found {result.dtype} {result.shape}, {expected}")
     return result
 
 
@@ -222,27 +222,27 @@ def _check_range(plugin: Plugin, point: _Point, scores: Any) -> Any:
 
 def _check_score_of_row(plugin: Plugin, point: _Point, result: Any, arguments: tuple[Any, ...]) -> Any:
     if isinstance(result, bool) or not isinstance(result, int):
-        raise _unusable(plugin, point, f"found {result!r}, wanted a whole number")
+        raise _unusable(plugin, point, f"found {result!r}, expected a whole number")
     return result if getattr(plugin, "normalizes", False) else int(_check_range(plugin, point, np.array([result]))[0])
 
 
 def _check_obstacles(plugin: Plugin, point: _Point, result: Any, arguments: tuple[Any, ...]) -> Any:
-    if not isinstance(result, Sequence) or not all(isinstance(each, Obstacle) for each in result):
-        raise _unusable(plugin, point, f"found {result!r}, wanted a sequence of obstacles")
+    if not isinstance(result, Sequence) or not all(isinstance(item, Obstacle) for item in result):
+        raise _unusable(plugin, point, f"found {result!r}, expected a sequence of obstacles")
     return result
 
 
 def _check_distances(plugin: Plugin, point: _Point, result: Any, arguments: tuple[Any, ...]) -> Any:
     shape = (length_of(arguments[1]),)
-    if not isinstance(result, Distances) or any(np.shape(each) != shape for each in result):
-        raise _unusable(plugin, point, f"found {result!r}, wanted Distances with {shape[0]} places")
+    if not isinstance(result, Distances) or any(np.shape(item) != shape for item in result):
+        raise _unusable(plugin, point, f"found {result!r}, expected Distances with {shape[0]} places")
     return result
 
 
 def _check_type(*types: type) -> _Check:
     def check(plugin: Plugin, point: _Point, result: Any, arguments: tuple[Any, ...]) -> Any:
         if not isinstance(result, types):
-            raise _error(plugin.name, point, f"it answered {result!r}, which is no answer to this extension point")
+            raise _error(plugin.name, point, f"it returned {result!r}, which is not a result of this extension point")
         return result
 
     return check

@@ -91,7 +91,7 @@ def _offered(point: EntryPoint) -> type[Plugin]:
 def _checked(source: str, found: object) -> type[Plugin]:
     if isinstance(found, type) and issubclass(found, Plugin):
         return found
-    raise PluginFileError(f"{source}: is {found!r}, wanted a class that inherits from FilterPlugin, ScorePlugin, …")
+    raise PluginFileError(f"{source}: is {found!r}, expected a class that inherits from FilterPlugin, ScorePlugin, …")
 
 
 def _describe(error: BaseException) -> str:
@@ -141,9 +141,9 @@ def _compiled(path: Path) -> CodeType:
     try:
         return compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
     except FileNotFoundError:
-        raise PluginFileError(f"{path}: there is no such file; wanted a Python file that defines plugins") from None
+        raise PluginFileError(f"{path}: there is no such file; expected a Python file that defines plugins") from None
     except IsADirectoryError:
-        raise PluginFileError(f"{path}: is a folder; wanted one Python file that defines plugins") from None
+        raise PluginFileError(f"{path}: is a folder; expected one Python file that defines plugins") from None
     except OSError as error:
         raise PluginFileError(f"{path}: cannot be read: {error.strerror or error}") from error
     except SyntaxError as error:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from mooring.api.views.meta import NodeSelector, NodeSelectorRequirement, TopologySelectorTerm
 from mooring.api.well_known import HOSTNAME, REGION, ZONE
 from mooring.scheduler.cache.arrays import Float64s, Int64s
-from mooring.scheduler.cache.labels import LabelColumn
+from mooring.scheduler.cache.nodes import LabelColumn
 from mooring.scheduler.cache.pods import PodInfo
 
 Details = Mapping[str, str | int]
@@ -68,7 +68,7 @@ NEVER_FITS_SIZE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """One thing that keeps a pod from a node."""
+    """One reason why a node cannot take a pod."""
 
     plugin: str
     kind: ObstacleKind
@@ -136,7 +136,10 @@ def selected_nodes_text(selector: NodeSelector) -> str:
 def topologies_text(terms: Sequence[TopologySelectorTerm]) -> str:
     """The same for `allowedTopologies` of a StorageClass."""
     return "where " + ", or ".join(
-        " and ".join(f"{_key_text(each.key)} is {' or '.join(each.values)}" for each in term.match_label_expressions)
+        " and ".join(
+            f"{_key_text(requirement.key)} is {' or '.join(requirement.values)}"
+            for requirement in term.match_label_expressions
+        )
         for term in terms
     )
 

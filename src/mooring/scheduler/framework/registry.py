@@ -126,11 +126,11 @@ class Registry:
 
     def build(self, plan: ProfilePlan, services: Mapping[str, object]) -> Profile:
         """The profile of a plan. Each plugin is constructed once."""
-        wanted = {use.name for uses in plan.at.values() for use in uses}
+        enabled = {use.name for uses in plan.at.values() for use in uses}
         plugins = {
             name: _construct(plugin, {**services, "arguments": plan.arguments.get(name) or {}})
             for name, plugin in self._plugins.items()
-            if name in wanted
+            if name in enabled
         }
         adapters = {
             name: _adapter(plugin, services) for name, plugin in plugins.items() if isinstance(plugin, NodePlugin)
@@ -181,16 +181,16 @@ class Registry:
 
 
 def _construct(plugin: type[Plugin], services: Mapping[str, object]) -> Plugin:
-    wanted = _parameters_of(plugin.__init__)
-    missing = [name for name in wanted if name not in services]
+    parameters = _parameters_of(plugin.__init__)
+    missing = [name for name in parameters if name not in services]
     if missing:
         raise BadPluginError(f"{_called(plugin)} needs {', '.join(missing)}, which this scheduler was not given")
-    needs = {name: services[name] for name in wanted}
+    needs = {name: services[name] for name in parameters}
     if plugin.is_built_in:
         return plugin(**needs)
     try:
         instance = plugin(**needs)
-        if isinstance(instance, NodePlugin) and "arguments" not in wanted:
+        if isinstance(instance, NodePlugin) and "arguments" not in parameters:
             instance.configure(services["arguments"])  # type: ignore[arg-type]  # services are not typed
     except BaseException as error:
         if is_interrupt(error):

@@ -1,17 +1,16 @@
-"""Plans: what would happen, asked of the engine without changing anything.
+"""Plans: what would happen, computed on the engine without changing anything.
 
 Reading order:
 
-    request      what is asked, and the answer
-    slices       computations that give way
+    request      requests and results
+    slices       computations that can be suspended
     what_if      changes of the engine that are undone
-    place        where pods go
-    drain        what the removal of nodes does
-    new_nodes    a node like another one
+    new_objects  new nodes, and the pods that replace evicted ones
+    place        where pods go, and how many more fit
+    drain        removing nodes, emptying nodes, making room for a pod
     add_nodes    how many nodes of which types are missing
     fix          the smallest changes that make a pod fit
-    capacity     how many more pods fit
-    defragment   moves that empty nodes, or make room for a pod
-    bound        what no placement can beat
+    bound        a bound for every placement
     planner      runs a request
+    compare      what the cluster would look like with another configuration
 """

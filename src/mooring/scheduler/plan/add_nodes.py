@@ -19,21 +19,20 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from mooring.api.resources import node_allocatable
+from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.resources import CPU, MEMORY
 from mooring.scheduler.plan.bound import fewest_nodes
-from mooring.scheduler.plan.new_nodes import NewNode, node_like
+from mooring.scheduler.plan.new_objects import NewNode, daemon_pod_for, node_like
 from mooring.scheduler.plan.place import (
     Placed,
     in_queue_order,
     place_pod,
     place_pods,
-    view_of,
     without_preemption,
 )
-from mooring.scheduler.plan.replacement import daemon_pod_for
 from mooring.scheduler.plan.request import Bound, NodesToAdd, NodeType, Placement
-from mooring.scheduler.plan.slices import Slices, mapped
+from mooring.scheduler.plan.slices import Slices, map_in_slices
 from mooring.scheduler.plan.what_if import WhatIf
 
 NODES_MAX = 1_000
@@ -56,25 +55,25 @@ def add_nodes(
 ) -> Slices[Added]:
     """Add the numbers of nodes that are given, or the cheapest ones with which all pods fit."""
     search = _Search(what_if, types, (yield from daemon_pods(what_if)))
-    is_search = any(each.count is None for each in types)
+    is_search = any(node_type.count is None for node_type in types)
     if not is_search:
-        counts: Counts = {each.name: each.count or 0 for each in types}
+        counts: Counts = {node_type.name: node_type.count or 0 for node_type in types}
     else:
         engine = what_if.engine
-        alike = yield from mapped(lambda pod: without_preemption(engine, view_of(pod)), pods)
+        alike = yield from map_in_slices(lambda pod: without_preemption(engine, _view_of(pod)), pods)
         counts = yield from search.cheapest(alike)
     mark = what_if.mark()
     yield from search.add(counts)
     placed = yield from place_pods(what_if, pods)
     yield from what_if.undo_in_slices(mark)
     bound: Bound | None = None
-    if wants_bound and is_search and not any(each.victims for each in placed.placements):
-        has_node = {each.pod for each in placed.placements}
+    if wants_bound and is_search and not any(placement.victims for placement in placed.placements):
+        has_node = {placement.pod for placement in placed.placements}
         bound = yield from search.bound([pod for pod in pods if pod.key in has_node])
     nodes = [
-        NodesToAdd(each.name, counts[each.name], counts[each.name] * each.price)
-        for each in types
-        if counts.get(each.name)
+        NodesToAdd(node_type.name, counts[node_type.name], counts[node_type.name] * node_type.price)
+        for node_type in types
+        if counts.get(node_type.name)
     ]
     return Added(nodes, placed, bound)
 
@@ -121,7 +120,7 @@ def place_all(what_if: WhatIf, pods: Sequence[PodInfo]) -> Slices[list[PodInfo]]
 class _Search:
     def __init__(self, what_if: WhatIf, types: Sequence[NodeType], daemons: Sequence[PodInfo]) -> None:
         self._what_if = what_if
-        self._types = {each.name: each for each in types}
+        self._types = {node_type.name: node_type for node_type in types}
         self._daemons = daemons
         self._added: Counter[str] = Counter()
 
@@ -193,37 +192,37 @@ class _Search:
         self, pods: Sequence[PodInfo], each: NodeType, count_max: int, missing: Sequence[PodInfo]
     ) -> Slices[int | None]:
         """The smallest number of nodes of one type with which none of the pods is missing; None if too many."""
-        wanted = {pod.uid for pod in missing}
+        missing_uids = {pod.uid for pod in missing}
         count, too_few = min(1, count_max), 0
-        while not (yield from self._suffices(pods, {each.name: count}, wanted)):
+        while not (yield from self._suffices(pods, {each.name: count}, missing_uids)):
             if count >= count_max:
                 return None
             too_few, count = count, min(2 * count, count_max)
         while count - too_few > 1:
             middle = (count + too_few) // 2
-            if (yield from self._suffices(pods, {each.name: middle}, wanted)):
+            if (yield from self._suffices(pods, {each.name: middle}, missing_uids)):
                 count = middle
             else:
                 too_few = middle
         return count
 
-    def _suffices(self, pods: Sequence[PodInfo], counts: Counts, wanted: set[str]) -> Slices[bool]:
+    def _suffices(self, pods: Sequence[PodInfo], counts: Counts, missing_uids: set[str]) -> Slices[bool]:
         mark = self._mark()
         yield from self.add(counts)
         unplaced = yield from place_all(self._what_if, pods)
         yield from self._undo_to(mark)
-        return not any(pod.uid in wanted for pod in unplaced)
+        return not any(pod.uid in missing_uids for pod in unplaced)
 
     def _greedy_mix(self, pods: Sequence[PodInfo], missing: Sequence[PodInfo]) -> Slices[Counts | None]:
         """Add the node with the lowest price for what it takes, until no pod is missing; then drop needless ones.
 
         The fewer pods are left, the less a node takes: a type is tried again only if its last ratio is the lowest.
         Pods that need others, such as those that are spread, may fit later: then all types are tried again."""
-        wanted = {pod.uid for pod in missing}
+        missing_uids = {pod.uid for pod in missing}
         counts: Counter[str] = Counter()
         mark = self._mark()
         left = yield from place_all(self._what_if, pods)
-        left = [pod for pod in left if pod.uid in wanted]
+        left = [pod for pod in left if pod.uid in missing_uids]
         untried = [(0.0, name) for name in sorted(self._types)]
         ratios = untried.copy()
         needs_others = any(_needs_others(pod.signature) for pod in left)
@@ -248,9 +247,9 @@ class _Search:
                 yield from self._undo_to(inner)
         yield from self._undo_to(mark)
         for name in sorted(counts, key=lambda name: -self._types[name].price):
-            while counts[name] and (yield from self._suffices(pods, counts - Counter({name: 1}), wanted)):
+            while counts[name] and (yield from self._suffices(pods, counts - Counter({name: 1}), missing_uids)):
                 counts[name] -= 1
-        is_enough = yield from self._suffices(pods, counts, wanted)
+        is_enough = yield from self._suffices(pods, counts, missing_uids)
         return +counts if is_enough else None
 
     def _mark(self) -> _Mark:
@@ -289,6 +288,12 @@ def _weight(pods: Iterable[PodInfo], each: NodeType) -> float:
     return max([*shares, count / max(offered.get("pods", 110), 1)])
 
 
+def _view_of(pod: PodInfo) -> Pod:
+    """The object of a pending pod."""
+    assert pod.view is not None, f"{pod} is not pending"
+    return pod.view
+
+
 def _needs_others(signature: PodSignature) -> bool:
     """Whether a pod that was placed later may help a pod of this signature."""
     affinity = signature.spec.affinity
@@ -299,4 +304,4 @@ def _needs_others(signature: PodSignature) -> bool:
 
 def _has_claims(pod: PodInfo) -> bool:
     """Whether the pod may fit where another one of its signature does not."""
-    return bool(pod.claims or view_of(pod).spec.resource_claims)
+    return bool(pod.claims or _view_of(pod).spec.resource_claims)

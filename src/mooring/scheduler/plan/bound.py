@@ -24,7 +24,7 @@ from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.obstacle import ObstacleKind
 from mooring.scheduler.framework.plugin import Proceed, Scope
-from mooring.scheduler.plan.replacement import RemovalOutcome, fate_of, replacement_of
+from mooring.scheduler.plan.new_objects import RemovalOutcome, removal_outcome, replacement_of
 from mooring.scheduler.plan.request import Bound
 
 NOT_INSTALLED = "pip install 'mooring[bound]' to see how far from the best plan this may be"
@@ -87,7 +87,7 @@ def fewest_nodes(engine: Engine, pods: Sequence[PodInfo], added: Mapping[str, tu
 def fewest_used_nodes(engine: Engine) -> Bound:
     """The smallest number of nodes that could hold all pods that can move."""
     columns = engine.columns
-    moving = [pod for pod in columns.pods.values() if pod.row >= 0 and fate_of(pod) is RemovalOutcome.MOVES]
+    moving = [pod for pod in columns.pods.values() if pod.row >= 0 and removal_outcome(pod) is RemovalOutcome.MOVES]
     problem = _Problem(_groups(engine, [replacement_of(engine, pod) for pod in moving], has_moved=True))
     freed: dict[int, Int64s] = {}
     for pod in moving:
@@ -101,7 +101,7 @@ def fewest_used_nodes(engine: Engine) -> Bound:
         for slot, amount in enumerate(freed.get(row, ())):
             free[slot] += int(amount)
         able = tuple(index for index, group in enumerate(problem.groups) if group.fits[row])
-        if any(fate_of(pod) is RemovalOutcome.IS_LOST for pod in columns.pods_on[row].values()):
+        if any(removal_outcome(pod) is RemovalOutcome.IS_LOST for pod in columns.pods_on[row].values()):
             fixed += 1
             problem.sites.append(_Site(free, able))
             continue

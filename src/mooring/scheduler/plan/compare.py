@@ -21,8 +21,8 @@ from mooring.scheduler.cache.arrays import Bools
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO, PODS
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.plan.new_objects import RemovalOutcome, removal_outcome, replacement_of
 from mooring.scheduler.plan.place import place_pod
-from mooring.scheduler.plan.replacement import RemovalOutcome, fate_of, replacement_of
 from mooring.scheduler.plan.request import Placement
 from mooring.scheduler.plan.slices import Slices, run_to_end
 from mooring.scheduler.plan.what_if import WhatIf
@@ -106,7 +106,7 @@ def _used_rows(engine: Engine) -> list[int]:
     return [
         row
         for row in columns.row_of.values()
-        if any(fate_of(pod) is not RemovalOutcome.ENDS for pod in columns.pods_on[row].values())
+        if any(removal_outcome(pod) is not RemovalOutcome.ENDS for pod in columns.pods_on[row].values())
     ]
 
 
@@ -128,7 +128,11 @@ def _pod_types(engine: Engine, pods: Iterable[PodInfo]) -> list[PodInfo]:
     for pod in pods:
         found.setdefault(pod.signature, pod)
     for pod in engine.columns.pods.values():
-        if pod.signature not in found and fate_of(pod) is RemovalOutcome.MOVES and engine.is_responsible_for(pod):
+        if (
+            pod.signature not in found
+            and removal_outcome(pod) is RemovalOutcome.MOVES
+            and engine.is_responsible_for(pod)
+        ):
             found[pod.signature] = replacement_of(engine, pod)
     return list(found.values())
 

@@ -1,5 +1,19 @@
 """The smallest changes that make a pending pod fit, ranked and verified.
 
+An obstacle says what keeps a pod from a node (`framework.obstacle`). For each kind there is at most one change of the
+pod and one of the node that removes it:
+
+    obstacle        the pod                         the node
+    resource        requests less                   pods are evicted
+    podSlot                                         pods are evicted
+    taint           tolerates it                    loses it
+    cordon                                          is uncordoned
+    nodeLabel       does not require the label      gets the label
+    hostPort        does not use the port           the pod that uses it is evicted
+    spread          without the constraints
+    affinity        without required affinity
+    antiAffinity    without required anti-affinity
+
 1. For each of the nearest nodes, every obstacle is removed by one change, of the pod or of the node: once with changes
    of the pod where possible, once with changes of the node. Where only evictions help (resources, pod slots, host
    ports, anti-affinity), the fewest pods of the node are evicted. A new node like one of today is one change, too.
@@ -17,18 +31,24 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from mooring.api.quantity import parse_quantity, quantity_nano
+from mooring.api.views.meta import NodeSelectorRequirement
 from mooring.api.views.node import Node
-from mooring.api.views.pod import Pod
-from mooring.api.well_known import REGION, ZONE
+from mooring.api.views.pod import Container, Pod, Toleration
+from mooring.api.well_known import REGION, TAINT_UNSCHEDULABLE, ZONE
 from mooring.scheduler.cache.disruption_budgets import BudgetCount
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU
 from mooring.scheduler.cycle.explain import explain
-from mooring.scheduler.framework.obstacle import Obstacle, ObstacleKind
-from mooring.scheduler.plan.changes import change_node, change_pod
-from mooring.scheduler.plan.new_nodes import NewNode, known_objects_of_nodes, node_like
+from mooring.scheduler.framework.obstacle import Details, Obstacle, ObstacleKind
+from mooring.scheduler.plan.new_objects import (
+    NewNode,
+    RemovalOutcome,
+    cluster_objects_of_nodes,
+    node_like,
+    removal_outcome,
+)
 from mooring.scheduler.plan.place import eviction_budgets, without_preemption
-from mooring.scheduler.plan.replacement import RemovalOutcome, fate_of
 from mooring.scheduler.plan.request import Fix
 from mooring.scheduler.plan.slices import Slices
 from mooring.scheduler.plan.what_if import WhatIf
@@ -38,13 +58,12 @@ NODES_TRIED_MAX = 20
 FIXES_MAX = 10
 """How many fixes are returned."""
 FIXES_OF_RANK_MAX = 3
-"""How many of them change the same sort of thing: the pod, a node, the pods of a node."""
+"""How many of them have the same rank: changes of the pod, of a node, evictions, a new node."""
 VERIFIED_MAX = 40
 """How many candidates are verified."""
 NEW_NODE = "new-node"
 EVICTIONS_MAX = 8
 """How many evictions a fix may need."""
-
 _BY_EVICTION = (
     ObstacleKind.RESOURCE,
     ObstacleKind.POD_SLOT,
@@ -52,6 +71,166 @@ _BY_EVICTION = (
     ObstacleKind.ANTI_AFFINITY,
 )
 _RANK_POD, _RANK_NODE, _RANK_EVICTION, _RANK_NEW_NODE = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class PodChange:
+    """A change of the pod."""
+
+    text: str
+    pod: Pod
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChange:
+    """A change of the node."""
+
+    text: str
+    node: Node
+
+
+def change_pod(pod: Pod, obstacle: Obstacle) -> PodChange | None:
+    """The pod without the obstacle; None if no change of a pod removes it."""
+    details, spec = obstacle.details, pod.spec
+    match obstacle.kind:
+        case ObstacleKind.RESOURCE:
+            return _request_less(pod, details)
+        case ObstacleKind.TAINT:
+            toleration = Toleration(
+                key=str(details["key"]),
+                operator="Equal",
+                value=str(details["value"]),
+                effect=str(details["effect"]),
+            )
+            text = f"tolerate {_taint_text(details)}"
+            return PodChange(text, replace(pod, spec=replace(spec, tolerations=(*spec.tolerations, toleration))))
+        case ObstacleKind.NODE_LABEL:
+            return _require_less(pod, details)
+        case ObstacleKind.HOST_PORT:
+            port = int(details["port"])
+            containers = tuple(_without_port(container, port) for container in spec.containers)
+            return PodChange(f"do not use host port {port}", replace(pod, spec=replace(spec, containers=containers)))
+        case ObstacleKind.SPREAD:
+            soft = tuple(
+                constraint
+                for constraint in spec.topology_spread_constraints
+                if constraint.when_unsatisfiable != "DoNotSchedule"
+            )
+            if len(soft) == len(spec.topology_spread_constraints):
+                return None
+            text = "drop the topology spread constraints with DoNotSchedule"
+            return PodChange(text, replace(pod, spec=replace(spec, topology_spread_constraints=soft)))
+        case ObstacleKind.AFFINITY:
+            if spec.affinity is None or spec.affinity.pod_affinity is None:
+                return None
+            preferred = replace(spec.affinity.pod_affinity, required_during_scheduling_ignored_during_execution=())
+            affinity = replace(spec.affinity, pod_affinity=preferred)
+            return PodChange("drop the required pod affinity", replace(pod, spec=replace(spec, affinity=affinity)))
+        case ObstacleKind.ANTI_AFFINITY:
+            if spec.affinity is None or spec.affinity.pod_anti_affinity is None:
+                return None
+            anti = replace(spec.affinity.pod_anti_affinity, required_during_scheduling_ignored_during_execution=())
+            affinity = replace(spec.affinity, pod_anti_affinity=anti)
+            return PodChange("drop the required pod anti-affinity", replace(pod, spec=replace(spec, affinity=affinity)))
+        case _:
+            return None
+
+
+def change_node(node: Node, obstacle: Obstacle) -> NodeChange | None:
+    """The node without the obstacle; None if no change of its object removes it."""
+    details, name = obstacle.details, node.metadata.name
+    match obstacle.kind:
+        case ObstacleKind.CORDON:
+            return NodeChange(f"uncordon node {name}", uncordoned(node))
+        case ObstacleKind.TAINT:
+            taints = tuple(
+                taint
+                for taint in node.spec.taints
+                if (taint.key, taint.effect) != (str(details["key"]), str(details["effect"]))
+            )
+            text = f"remove the taint {_taint_text(details)} from node {name}"
+            return NodeChange(text, replace(node, spec=replace(node.spec, taints=taints)))
+        case ObstacleKind.NODE_LABEL:
+            key, separator, value = str(details.get("needs", "")).partition("=")
+            if not separator or not key or "(" in key or key.endswith("!") or key.startswith("metadata."):
+                return None
+            labels = {**node.metadata.labels, key: value}
+            text = f"label node {name} with {key}={value}"
+            return NodeChange(text, replace(node, metadata=replace(node.metadata, labels=labels)))
+        case _:
+            return None
+
+
+def uncordoned(node: Node) -> Node:
+    taints = tuple(taint for taint in node.spec.taints if taint.key != TAINT_UNSCHEDULABLE)
+    return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
+
+
+def _taint_text(details: Details) -> str:
+    value = f"={details['value']}" if details["value"] else ""
+    return f"{details['key']}{value}:{details['effect']}"
+
+
+def _request_less(pod: Pod, details: Details) -> PodChange | None:
+    """The container that requests most of the resource requests less, by what is missing."""
+    resource, missing = str(details["resource"]), quantity_nano(str(details["missing"]))
+    containers = list(pod.spec.containers)
+
+    def requested(container: Container) -> int:
+        return quantity_nano(container.resources.requests.get(resource, "0"))
+
+    if not containers:
+        return None
+    largest = max(range(len(containers)), key=lambda index: requested(containers[index]))
+    before = requested(containers[largest])
+    if before <= missing:
+        return None
+    amount = str(
+        parse_quantity(containers[largest].resources.requests[resource]) - parse_quantity(str(details["missing"]))
+    )
+    requests = {**containers[largest].resources.requests, resource: amount}
+    resources = replace(containers[largest].resources, requests=requests)
+    containers[largest] = replace(containers[largest], resources=resources)
+    text = f"request {amount} {resource} "
+    text += f"in container {containers[largest].name}" if len(containers) > 1 else f"instead of {details['wanted']}"
+    return PodChange(text, replace(pod, spec=replace(pod.spec, containers=tuple(containers))))
+
+
+def _require_less(pod: Pod, details: Details) -> PodChange | None:
+    """Without the node selector, or the requirement of node affinity, that the node does not meet."""
+    needs, spec = str(details.get("needs", "")), pod.spec
+    key = needs.partition("=")[0].partition(" ")[0].removeprefix("!").rstrip("!")
+    if key in spec.node_selector:
+        selector: Mapping[str, str] = {name: value for name, value in spec.node_selector.items() if name != key}
+        text = f"drop the node selector {key}={spec.node_selector[key]}"
+        return PodChange(text, replace(pod, spec=replace(spec, node_selector=selector)))
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    if spec.affinity is None or affinity is None or required is None:
+        return None
+
+    def others(requirements: tuple[NodeSelectorRequirement, ...]) -> tuple[NodeSelectorRequirement, ...]:
+        return tuple(requirement for requirement in requirements if requirement.key != key)
+
+    terms = tuple(
+        replace(term, match_expressions=others(term.match_expressions), match_fields=others(term.match_fields))
+        for term in required.node_selector_terms
+    )
+    if terms == required.node_selector_terms:
+        return None
+    is_empty = any(not term.match_expressions and not term.match_fields for term in terms)
+    changed = None if is_empty else replace(required, node_selector_terms=terms)
+    node_affinity = replace(affinity, required_during_scheduling_ignored_during_execution=changed)
+    spec = replace(spec, affinity=replace(spec.affinity, node_affinity=node_affinity))
+    return PodChange(f"do not require the node label {key}", replace(pod, spec=spec))
+
+
+def _without_port(container: Container, port: int) -> Container:
+    ports = tuple(
+        replace(container_port, host_port=0) if container_port.host_port == port else container_port
+        for container_port in container.ports
+    )
+    return replace(container, ports=ports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +315,7 @@ def _candidates(
     what_if: WhatIf, view: Pod, everywhere: Sequence[Obstacle], obstacles_on: Mapping[str, Sequence[Obstacle]]
 ) -> Slices[list[_FixCandidate]]:
     """`obstacles_on` has the nearest nodes, nearest first."""
-    if any(change_pod(view, each) is None for each in everywhere):
+    if any(change_pod(view, obstacle) is None for obstacle in everywhere):
         return []  # something is missing that no change of a pod or node brings, such as a claim
     candidates: list[_FixCandidate] = []
     for place, (name, obstacles) in enumerate(obstacles_on.items()):
@@ -179,7 +358,7 @@ def _without_obstacles(
         if not evicted:
             return None
         budgets = eviction_budgets(what_if)
-        texts += [_eviction_text(each, name, budgets) for each in evicted]
+        texts += [_eviction_text(victim, name, budgets) for victim in evicted]
     rank = _RANK_EVICTION if evicted else _RANK_NODE if changed_node is not node else _RANK_POD
     return _FixCandidate(
         tuple(dict.fromkeys(texts)),
@@ -211,15 +390,15 @@ def _to_evict(what_if: WhatIf, pod: PodInfo, changed: Node, name: str) -> Slices
     """
     mark = what_if.mark()
     what_if.put_node(changed)
-    pods = [each for each in what_if.pods_on(name) if fate_of(each) is not RemovalOutcome.ENDS]
+    pods = [each for each in what_if.pods_on(name) if removal_outcome(each) is not RemovalOutcome.ENDS]
     pods.sort(
         key=lambda each: (each.priority, tuple(-int(amount) for amount in each.signature.request_vector[:2]), each.key)
     )
     evicted: list[PodInfo] = []
-    for each in pods[:EVICTIONS_MAX]:
+    for victim in pods[:EVICTIONS_MAX]:
         yield
-        what_if.evict(each)
-        evicted.append(each)
+        what_if.evict(victim)
+        evicted.append(victim)
         if what_if.decide(pod).node_name is not None:
             break
     else:
@@ -242,7 +421,7 @@ def _by_new_node(what_if: WhatIf, names: Collection[str]) -> list[_FixCandidate]
     """A new node like one of these; one for nodes that are alike."""
     candidates: list[_FixCandidate] = []
     columns = what_if.engine.columns
-    for name, others in known_objects_of_nodes(columns, names).items():
+    for name, others in cluster_objects_of_nodes(columns, names).items():
         new = node_like(what_if.node(name), others, NEW_NODE)
         if all(new != candidate.new_node for candidate in candidates):
             size = columns.resources.at(what_if.row_of(name))[0][CPU]
@@ -258,9 +437,9 @@ def _verify(what_if: WhatIf, pod: PodInfo, candidate: _FixCandidate) -> Slices[s
         what_if.put_node(candidate.node)
     if candidate.new_node is not None:
         what_if.add_node(candidate.new_node)
-    for each in candidate.evicted:
+    for victim in candidate.evicted:
         yield
-        what_if.evict(each)
+        what_if.evict(victim)
     changed = pod
     if candidate.pod is not None:
         changed = _changed_pod(what_if, candidate.pod)

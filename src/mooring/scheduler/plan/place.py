@@ -1,11 +1,13 @@
-"""Where pods would go: decides for one pod after the other, each seeing the pods before it as placed.
+"""Where pods would go, and how many more fit: decides for one pod after the other, each with the pods before it placed.
 
 1. Pods are decided in queue order: by priority, then in the order in which they are given. As in the scheduler, a pod
    that was rejected by a plugin which waits for other pods, such as required affinity, is tried again after others got
    a node.
 2. A pod that preempts gets its node after its victims are gone, as in a cluster. The victims are reported; what their
    controllers create in their place is not placed.
-3. Functions that decide or change something are generators (`slices`).
+3. The capacity for pods is found with copies of them, placed in the given ratio until one gets no node. Pods are never
+   preempted for a copy.
+4. Functions that decide or change something are generators (`slices`).
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.events import ActionType, EventResource
-from mooring.scheduler.plan.request import PendingPod, Placement, PlannedVictim
+from mooring.scheduler.plan.request import CAPACITY_MAX, CapacityAnswer, PendingPod, Placement, PlannedVictim
 from mooring.scheduler.plan.slices import Slices
 from mooring.scheduler.plan.what_if import WhatIf
 
@@ -44,7 +46,7 @@ def in_queue_order(pods: Iterable[PodInfo]) -> list[PodInfo]:
     return sorted(pods, key=lambda pod: -pod.priority)
 
 
-def place_pods(what_if: WhatIf, pods: Sequence[PodInfo], moved_from: str = "") -> Slices[Placed]:
+def place_pods(what_if: WhatIf, pods: Sequence[PodInfo]) -> Slices[Placed]:
     """Decide for pods, in queue order."""
     placed = Placed()
     outcomes: dict[int, PendingPod] = {}
@@ -52,15 +54,15 @@ def place_pods(what_if: WhatIf, pods: Sequence[PodInfo], moved_from: str = "") -
     for _ in range(ROUNDS_MAX):
         count_before = len(placed.placements)
         again: list[tuple[int, PodInfo]] = []
-        for place, pod in tried:
-            outcome, decision = yield from _decide_and_place(what_if, pod, moved_from)
+        for number, pod in tried:
+            outcome, decision = yield from _decide_and_place(what_if, pod)
             if isinstance(outcome, Placement):
                 placed.placements.append(outcome)
-                outcomes.pop(place, None)
+                outcomes.pop(number, None)
                 continue
-            outcomes[place] = outcome
+            outcomes[number] = outcome
             if decision is not None and _waits_for_pods(what_if.engine, decision):
-                again.append((place, pod))
+                again.append((number, pod))
         if not again or len(placed.placements) == count_before:
             break
         tried = again
@@ -86,7 +88,7 @@ def place_pod(what_if: WhatIf, pod: PodInfo, moved_from: str = "") -> Slices[Pla
 
 
 def _decide_and_place(
-    what_if: WhatIf, pod: PodInfo, moved_from: str
+    what_if: WhatIf, pod: PodInfo, moved_from: str = ""
 ) -> Slices[tuple[Placement | PendingPod, Decision | None]]:
     yield
     if not what_if.engine.is_responsible_for(pod):
@@ -109,12 +111,6 @@ def _decide_and_place(
         return PendingPod(pod.key, f"{status.plugin}: {status.message}", moved_from=moved_from), decision
     score = decision.best_nodes[0].total if decision.best_nodes else None
     return Placement(pod.key, decision.node_name, score, moved_from, victims), decision
-
-
-def view_of(pod: PodInfo) -> Pod:
-    """The object of a pending pod."""
-    assert pod.view is not None, f"{pod} is not pending"
-    return pod.view
 
 
 def without_preemption(engine: Engine, view: Pod) -> PodInfo:
@@ -145,3 +141,39 @@ def eviction_budgets(what_if: WhatIf) -> BudgetCount:
 def victims_of(what_if: WhatIf, plan: PreemptionPlan) -> tuple[PlannedVictim, ...]:
     budgets = what_if.budgets.count(BudgetRule.PREEMPTION)
     return tuple(PlannedVictim(pod.key, pod.priority, budgets.take(pod)) for pod in plan.victims)
+
+
+def capacity_for(what_if: WhatIf, pods: Sequence[Pod], ratio: Sequence[int]) -> Slices[CapacityAnswer]:
+    """Place groups of pods until one does not fit. A group that does not fit as a whole does not count."""
+    group = [view for view, count in zip(pods, ratio, strict=True) for _ in range(count)]
+    keys = [view.key for view in group]
+    per_group = Counter(keys)
+    groups = 0
+    while (groups + 1) * len(group) <= CAPACITY_MAX and not what_if.is_full:
+        failed: Decision | None = None
+        for index, view in enumerate(group):
+            yield
+            decision = what_if.decide(_copy(what_if, view, groups * len(group) + index))
+            status = what_if.place(decision) if decision.node_name is not None else decision.status
+            if decision.node_name is None or status is not None:
+                failed = decision
+                break
+        if failed is not None:
+            return _capacity(groups, per_group, failed)
+        groups += 1
+    return CapacityAnswer(groups, _counted(groups, per_group), is_limit_reached=True)
+
+
+def _copy(what_if: WhatIf, view: Pod, number: int) -> PodInfo:
+    name = f"{view.metadata.name}-{number}"
+    copy = replace(view, metadata=replace(view.metadata, name=name, uid=""))
+    return without_preemption(what_if.engine, copy)
+
+
+def _capacity(groups: int, per_group: Counter[str], failed: Decision) -> CapacityAnswer:
+    reasons = reasons_of(failed)
+    return CapacityAnswer(groups, _counted(groups, per_group), limited_by=next(iter(reasons), ""), reasons=reasons)
+
+
+def _counted(groups: int, per_group: Counter[str]) -> dict[str, int]:
+    return {key: groups * count for key, count in per_group.items()}

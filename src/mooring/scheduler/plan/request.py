@@ -1,22 +1,41 @@
-"""What a plan is asked, and the answer: the data types of `mooring plan` and of the endpoint /plan.
+"""Requests and results of plans: the data types of `mooring plan`, and the JSON of the endpoint /plan.
 
-1. A request asks one question (`Question`). Its pods are complete: workloads are expanded and admitted before.
+    {"question": "place", "seed": 1, "pods": [POD…], "copies": [3…], "podNames": ["ns/name"…], "nodes": ["n1"…],
+     "nodeTypes": [{"name": "large", "like": "n1" | "node": NODE, "price": 1.5, "count": 2}…],
+     "ratio": [3, 1], "movesMax": 50}
+
+1. A request asks one question (`Question`). Its pods are objects as the API server would store them: workloads are
+   expanded, defaults and priorities are set. `mooring plan` does so; the endpoint does not.
 2. A result has the parts that belong to the question; the others are empty. Its JSON has documented, stable names
    (docs/plan.md): fields are only ever added.
 3. The same cluster, seed and request give the same result, to the byte.
+4. `copies` has a number for each pod: the copies are named NAME-0, NAME-1 and so on. `podNames` names pending pods of
+   the cluster.
+5. Unknown fields are errors. Everything that is wrong is a `PlanError` with the field in its message.
+6. A step of a plan reads one pod or node at once, so each has at most `OBJECT_BYTES_MAX`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
+from mooring.api.decode import convert_as
+from mooring.api.errors import DecodeError, ObjectError
+from mooring.api.quantity import parse_quantity
+from mooring.api.resources import node_accounting_requests
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
-from mooring.api.views.pod import Pod
+from mooring.api.views.pod import Pod, PodStatus
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.plan.new_objects import cluster_objects_of_nodes
+from mooring.scheduler.plan.slices import Slices, map_in_slices
 
 PODS_MAX = 10_000
 """Maximum number of pods in one request."""
@@ -25,6 +44,12 @@ CAPACITY_MAX = 20_000
 
 PRICE_MAX = 1e9
 """Maximum price of one node."""
+
+NODE_TYPES_MAX = 100
+
+
+class PlanError(Exception):
+    """The request cannot be planned."""
 
 
 class Question(StrEnum):
@@ -56,7 +81,7 @@ class PlanRequest:
     question: Question
     seed: int = 1
     pods: tuple[Pod, ...] = ()
-    """The pods that are asked about. Empty for PLACE, ADD_NODES: all pending pods of the cluster. REMOVE_NODES places
+    """The pods of the question. Empty for PLACE, ADD_NODES: all pending pods of the cluster. REMOVE_NODES places
     them after the nodes are gone."""
     nodes: tuple[str, ...] = ()
     """REMOVE_NODES: the names of the nodes."""
@@ -70,11 +95,11 @@ class PlanRequest:
     """Solve the linear relaxation. The running scheduler does not: it would block for too long."""
 
 
-class _Part(msgspec.Struct, frozen=True, rename="camel"):
+class _CamelStruct(msgspec.Struct, frozen=True, rename="camel"):
     pass
 
 
-class PlannedVictim(_Part, frozen=True):
+class PlannedVictim(_CamelStruct, frozen=True):
     """A pod that would be evicted."""
 
     pod: str
@@ -82,7 +107,7 @@ class PlannedVictim(_Part, frozen=True):
     budgets_violated: tuple[str, ...] = ()
 
 
-class Placement(_Part, frozen=True):
+class Placement(_CamelStruct, frozen=True):
     """A pod and the node that it would get."""
 
     pod: str
@@ -94,7 +119,7 @@ class Placement(_Part, frozen=True):
     victims: tuple[PlannedVictim, ...] = ()
 
 
-class PendingPod(_Part, frozen=True):
+class PendingPod(_CamelStruct, frozen=True):
     """A pod that would get no node, and why."""
 
     pod: str
@@ -104,7 +129,7 @@ class PendingPod(_Part, frozen=True):
     moved_from: str = ""
 
 
-class DrainedNode(_Part, frozen=True):
+class DrainedNode(_CamelStruct, frozen=True):
     """A node that is removed, in the order of a safe drain."""
 
     node: str
@@ -120,7 +145,7 @@ class DrainedNode(_Part, frozen=True):
     """`PodDisruptionBudget ns/name blocks ns/pod`."""
 
 
-class NodesToAdd(_Part, frozen=True):
+class NodesToAdd(_CamelStruct, frozen=True):
     """How many nodes of one type are added."""
 
     type: str
@@ -129,7 +154,7 @@ class NodesToAdd(_Part, frozen=True):
     """Of all of them."""
 
 
-class Fix(_Part, frozen=True):
+class Fix(_CamelStruct, frozen=True):
     """Changes that together make the pod fit, verified by deciding again."""
 
     changes: tuple[str, ...]
@@ -137,7 +162,7 @@ class Fix(_Part, frozen=True):
     """The node that the pod then gets."""
 
 
-class CapacityAnswer(_Part, frozen=True):
+class CapacityAnswer(_CamelStruct, frozen=True):
     """How many more pods fit."""
 
     groups: int
@@ -152,7 +177,7 @@ class CapacityAnswer(_Part, frozen=True):
     """How many nodes give each reason."""
 
 
-class Move(_Part, frozen=True):
+class Move(_CamelStruct, frozen=True):
     """A pod that is evicted and gets another node."""
 
     pod: str
@@ -160,7 +185,7 @@ class Move(_Part, frozen=True):
     to_node: str = msgspec.field(name="to")
 
 
-class Usage(_Part, frozen=True):
+class Usage(_CamelStruct, frozen=True):
     """Nodes before or after a plan."""
 
     nodes: int
@@ -169,15 +194,15 @@ class Usage(_Part, frozen=True):
     pending: int = 0
 
 
-class Bound(_Part, frozen=True):
+class Bound(_CamelStruct, frozen=True):
     """What no placement can beat, from the linear relaxation."""
 
     text: str
     value: float | None = None
 
 
-class PlanResult(_Part, frozen=True):
-    """The answer."""
+class PlanResult(_CamelStruct, frozen=True):
+    """The result of a request."""
 
     question: Question
     seed: int
@@ -199,3 +224,172 @@ class PlanResult(_Part, frozen=True):
     @property
     def is_anything_pending(self) -> bool:
         return bool(self.pending)
+
+
+View = TypeVar("View", Pod, Node)
+
+OBJECT_BYTES_MAX = 256 * 1024
+"""Of one pod or node as JSON. Placing the most expensive pod of this size takes about 50 ms."""
+
+
+class _NodeTypeBody(msgspec.Struct, forbid_unknown_fields=True):
+    name: str = ""
+    like: str = ""
+    node: msgspec.Raw = msgspec.Raw(b"null")
+    price: float = 1.0
+    count: int | None = None
+
+
+class RequestBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """A request as JSON. The kind Plan of the API server has the same fields (`api/schema/mooring.schema`)."""
+
+    question: Question = Question.PLACE
+    seed: int = 1
+    pods: list[msgspec.Raw] = []
+    copies: list[int] = []
+    pod_names: list[str] = []
+    nodes: list[str] = []
+    node_types: list[_NodeTypeBody] = []
+    ratio: list[int] = []
+    moves_max: int = 50
+
+
+class _PodName(msgspec.Struct, frozen=True):
+    namespace: str = ""
+    name: str = ""
+
+
+class _NamedPod(msgspec.Struct, frozen=True):
+    metadata: _PodName = _PodName()
+
+
+class _Names(msgspec.Struct, rename="camel"):
+    """The part of a request that names pods."""
+
+    pods: list[_NamedPod] = []
+    pod_names: list[str] = []
+
+
+_names_decoder = msgspec.json.Decoder(_Names)
+_decoder = msgspec.json.Decoder(RequestBody)
+
+
+def pods_named(body: bytes) -> list[str]:
+    """The pods that a request names, as keys. Raises `PlanError`.
+
+    The result shows whether a pending pod exists, and whether the claims of a given pod do."""
+    try:
+        requested = _names_decoder.decode(body or b"{}")
+    except msgspec.MsgspecError as error:
+        raise PlanError(f"not a plan request: {error}") from None
+    return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in requested.pods] + requested.pod_names
+
+
+def decode_request(body: bytes, columns: Columns, pending: Callable[[], Sequence[PodInfo]]) -> Slices[PlanRequest]:
+    """The request in a body. Raises `PlanError`."""
+    yield
+    try:
+        requested = _decoder.decode(body or b"{}")
+    except msgspec.MsgspecError as error:
+        raise PlanError(f"not a plan request: {error}") from None
+    if any(number < 1 for number in requested.ratio) or requested.moves_max < 1:
+        raise PlanError("ratio and movesMax: expected numbers from 1 on")
+    pods_requested = max(len(requested.pods), sum(requested.copies)) + len(requested.pod_names)
+    if pods_requested > PODS_MAX:
+        raise PlanError(f"found {pods_requested} pods; a plan takes at most {PODS_MAX}")
+    if len(requested.node_types) > NODE_TYPES_MAX:
+        raise PlanError(f"found {len(requested.node_types)} types of nodes; a plan takes at most {NODE_TYPES_MAX}")
+    pods: list[Pod] = []
+    for index, plain in enumerate(requested.pods):
+        yield
+        pods.append(_pod(plain, f"pods[{index}]"))
+    if requested.copies:
+        pods = yield from _copied(pods, requested.copies)
+    if requested.pod_names:
+        waiting = {pod.key: pod for pod in pending()}
+        pods += [_pending_pod(name, waiting) for name in requested.pod_names]
+    if requested.ratio and len(requested.ratio) != len(pods):
+        raise PlanError(f"ratio: found {len(requested.ratio)} numbers for {len(pods)} pods")
+    node_types: list[NodeType] = []
+    for index, each in enumerate(requested.node_types):
+        yield
+        node_types.append(_node_type(each, f"nodeTypes[{index}]", columns))
+    return PlanRequest(
+        requested.question,
+        requested.seed,
+        tuple(pods),
+        tuple(requested.nodes),
+        tuple(node_types),
+        tuple(requested.ratio),
+        requested.moves_max,
+        wants_bound=False,
+    )
+
+
+def _object(view: type[View], raw: msgspec.Raw, path: str) -> View:
+    data = bytes(raw)
+    if len(data) > OBJECT_BYTES_MAX:
+        raise PlanError(f"{path}: found {len(data)} bytes; a plan takes at most {OBJECT_BYTES_MAX} for a pod or node")
+    try:
+        return convert_as(view, msgspec.json.decode(data, type=dict[str, Any]))
+    except (DecodeError, msgspec.MsgspecError) as error:
+        raise PlanError(f"{path}: {error}") from None
+
+
+def _pod(raw: msgspec.Raw, path: str) -> Pod:
+    pod = _object(Pod, raw, path)
+    try:
+        node_accounting_requests(pod)
+    except ObjectError as error:
+        raise PlanError(f"{path}: {error}") from None
+    if not pod.metadata.name or not pod.metadata.namespace:
+        raise PlanError(f"{path}: expected a pod with metadata.name and metadata.namespace")
+    # A pod that exists may be given as an example: the plan is about another one like it.
+    metadata = replace(pod.metadata, uid=f"planned {pod.key}")
+    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus())
+
+
+def _copied(pods: Sequence[Pod], copies: Sequence[int]) -> Slices[list[Pod]]:
+    if len(copies) != len(pods) or any(number < 1 for number in copies):
+        raise PlanError(f"copies: found {len(copies)} numbers for {len(pods)} pods; expected one from 1 on for each")
+    numbered = ((pod, number) for pod, count in zip(pods, copies, strict=True) for number in range(count))
+    return (yield from map_in_slices(_copy, numbered))
+
+
+def _copy(numbered: tuple[Pod, int]) -> Pod:
+    pod, number = numbered
+    name = f"{pod.metadata.name}-{number}"
+    return replace(pod, metadata=replace(pod.metadata, name=name, uid=f"{pod.metadata.uid}-{number}"))
+
+
+def _pending_pod(name: str, waiting: Mapping[str, PodInfo]) -> Pod:
+    if name not in waiting:
+        raise PlanError(f'podNames: found no pending pod "{name}"; expected NAMESPACE/NAME')
+    view = waiting[name].view
+    assert view is not None, f"{name} is pending and has no view"
+    return view
+
+
+def _node(raw: msgspec.Raw, path: str) -> Node:
+    node = _object(Node, raw, path)
+    try:
+        for amount in (*node.status.capacity.values(), *node.status.allocatable.values()):
+            parse_quantity(amount)
+    except ObjectError as error:
+        raise PlanError(f"{path}: {error}") from None
+    return node
+
+
+def _node_type(body: _NodeTypeBody, path: str, columns: Columns) -> NodeType:
+    if not 0 <= body.price <= PRICE_MAX or (body.count is not None and body.count < 1):
+        raise PlanError(f"{path}: expected a price from 0 to {PRICE_MAX:.0g} and a count from 1 on")
+    others: tuple[ApiObject, ...] = ()
+    if bytes(body.node) != b"null":
+        node: Node | None = _node(body.node, f"{path}.node")
+    else:
+        row = columns.row_of.get(body.like)
+        node = columns.nodes[row] if row is not None else None
+        others = cluster_objects_of_nodes(columns, [body.like])[body.like]
+    if node is None:
+        raise PlanError(f'{path}: found no node "{body.like}"; expected the name of a node in `like`, or a `node`')
+    return NodeType(body.name or body.like or node.metadata.name, node, body.price, body.count, others)

@@ -1,7 +1,7 @@
-"""Computations that give way: plans run in slices between which the scheduler goes on.
+"""Computations in slices: a plan is suspended after each slice, and the scheduler continues.
 
 1. A computation is a generator that yields before each decision and before each change, however small. The runner may
-   stop it there and let others run.
+   suspend it there and yield control to other tasks.
 2. A slice ends after `SLICE_S`, counting what the pause costs: undoing the changes before it, and applying them again
    after the last one. A slice gets at least `SLICE_S_MIN` for the computation itself.
 """
@@ -17,7 +17,7 @@ Slices: TypeAlias = Generator[None, None, Result]
 """A computation that may be suspended where it yields."""
 
 NowS = Callable[[], float]
-LetOthersRun = Callable[[], Awaitable[None]]
+YieldControl = Callable[[], Awaitable[None]]
 
 SLICE_S = 0.035
 """Time after which a slice ends. The step that is running then ends first."""
@@ -25,15 +25,15 @@ SLICE_S_MIN = 0.005
 
 
 class Suspendable(Protocol):
-    """What a computation has changed."""
+    """The changes of a computation, undone while it is suspended."""
 
     def suspend(self) -> None: ...
 
     def resume(self) -> None: ...
 
 
-class Unchanging:
-    """For computations that change nothing."""
+class NoChanges:
+    """The changes of a computation that changes nothing."""
 
     def suspend(self) -> None:
         """Nothing is undone."""
@@ -57,10 +57,10 @@ async def run_in_slices(
     slices: Slices[Result],
     changes: Suspendable,
     now_s: NowS,
-    let_others_run: LetOthersRun,
+    yield_control: YieldControl,
     check: Callable[[], None] = lambda: None,
 ) -> Result:
-    """The result of a computation that lets others run after each slice. `check` is called after each step."""
+    """The result of a computation that yields control after each slice. `check` is called after each step."""
     end_s = now_s() + SLICE_S
     while True:
         try:
@@ -74,13 +74,13 @@ async def run_in_slices(
             continue
         changes.suspend()
         suspending_s = now_s() - stopped_s
-        await let_others_run()
+        await yield_control()
         started_s = now_s()
         changes.resume()
         end_s = max(started_s + SLICE_S - suspending_s, now_s() + SLICE_S_MIN)
 
 
-def mapped(function: Callable[[Item], Result], items: Iterable[Item]) -> Slices[list[Result]]:
+def map_in_slices(function: Callable[[Item], Result], items: Iterable[Item]) -> Slices[list[Result]]:
     """The result of a function for each item."""
     results: list[Result] = []
     for item in items:

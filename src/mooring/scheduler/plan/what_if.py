@@ -11,7 +11,7 @@
 4. No other code changes the engine between entering and leaving, except while the context is suspended.
 5. Undoing and applying the steps takes time in which nothing else runs. A plan whose steps have more than `size_max` in
    sum `is_full`.
-6. An evicted pod gives up its ResourceClaims, as the controllers of a cluster do: a claim without another consumer is
+6. An evicted pod releases its ResourceClaims, as the controllers of a cluster do: a claim without another consumer is
    deallocated. A claim is released in place, so that it also serves as the claim that a template would give the
    replacement. A placed pod gets the devices of its claims, as PreBind would write them.
 """
@@ -35,7 +35,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.status import Status
-from mooring.scheduler.plan.new_nodes import NewNode
+from mooring.scheduler.plan.new_objects import NewNode
 from mooring.scheduler.plan.slices import Slices
 from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 
@@ -146,7 +146,11 @@ class WhatIf:
             keys = [f"{pod.namespace}/{use.resource_claim_name}" for use in uses if use.resource_claim_name]
             # Of a template.
             made = pod.view.status.resource_claim_statuses if pod.view is not None else ()
-            keys += [f"{pod.namespace}/{each.resource_claim_name}" for each in made if each.resource_claim_name]
+            keys += [
+                f"{pod.namespace}/{claim_status.resource_claim_name}"
+                for claim_status in made
+                if claim_status.resource_claim_name
+            ]
         return [claim for claim in map(self._claims.get, keys) if claim is not None]
 
     def nominate(self, pod: PodInfo, node_name: str) -> None:
@@ -160,8 +164,8 @@ class WhatIf:
     def add_node(self, new: NewNode) -> None:
         """Add a new node with its devices and volume limits."""
         self.put_node(new.node)
-        for each in new.others:
-            self._do(_ObjectPutStep(each))
+        for other in new.others:
+            self._do(_ObjectPutStep(other))
 
     def remove_node(self, name: str) -> None:
         """Remove a node. Pods that are left on it stay in the columns without a row."""

@@ -28,6 +28,7 @@ from typing import Protocol
 import numpy as np
 
 from mooring.api.views.workloads import PodDisruptionBudget
+from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.arrays import Bools, Float64s, Int64s, UInt8s, grown
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.disruption_budgets import DisruptionBudgets
@@ -174,12 +175,6 @@ WINDOW_MIN = 64
 NOT_HELPFUL_REASON = "Preemption is not helpful for scheduling"
 
 
-class Random(Protocol):
-    """The random number generator of the search."""
-
-    def integer_below(self, limit: int) -> int: ...
-
-
 class Evictions(Protocol):
     """The preemptions whose victims are being evicted."""
 
@@ -190,7 +185,7 @@ class DefaultPreemption(PreEnqueue, PostFilter):
     name = "DefaultPreemption"
 
     def __init__(
-        self, columns: Columns, arguments: DefaultPreemptionArgs, entropy: Random, evictions: Evictions
+        self, columns: Columns, arguments: DefaultPreemptionArgs, entropy: Entropy, evictions: Evictions
     ) -> None:
         self._columns = columns
         self._arguments = arguments
@@ -277,22 +272,22 @@ class DefaultPreemption(PreEnqueue, PostFilter):
 
     def _search(self, attempt: FailedAttempt, rows: Int64s, table: VictimTable) -> tuple[Int64s, Int64s]:
         """The candidates among the first rows that yield enough of them, and all rows examined for that."""
-        wanted = self._candidates_wanted(len(rows))
-        length = min(len(rows), max(2 * wanted, WINDOW_MIN))
+        num_candidates = self._num_candidates(len(rows))
+        length = min(len(rows), max(2 * num_candidates, WINDOW_MIN))
         while True:
             window = rows[:length]
             state = table.state[window]
             is_candidate = state == CANDIDATE
-            end = _enough(is_candidate, is_candidate & (table.ranks[0, window] == 0), wanted)
+            end = _enough(is_candidate, is_candidate & (table.ranks[0, window] == 0), num_candidates)
             unknown = window[:end][state[:end] == UNKNOWN]
             if len(unknown):
-                find_victims(attempt, unknown[: max(wanted, WINDOW_MIN)], self._budgets, table)
+                find_victims(attempt, unknown[: max(num_candidates, WINDOW_MIN)], self._budgets, table)
             elif end is None and length < len(rows):
                 length = min(len(rows), 2 * length)
             else:
-                return _listed(window[:end][is_candidate[:end]], table, wanted), window[:end]
+                return _listed(window[:end][is_candidate[:end]], table, num_candidates), window[:end]
 
-    def _candidates_wanted(self, count: int) -> int:
+    def _num_candidates(self, count: int) -> int:
         share = count * self._arguments.min_candidate_nodes_percentage // 100
         return min(max(share, self._arguments.min_candidate_nodes_absolute), count)
 
@@ -328,15 +323,15 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         return self._rows_by_name
 
 
-def _enough(is_candidate: Bools, is_clean: Bools, wanted: int) -> int | None:
+def _enough(is_candidate: Bools, is_clean: Bools, num_candidates: int) -> int | None:
     """The number of rows with enough candidates, one of which violates no budget; None: all rows."""
-    enough = np.cumsum(is_candidate) >= wanted
-    if not wanted or not is_clean.any() or not enough[-1]:
+    enough = np.cumsum(is_candidate) >= num_candidates
+    if not num_candidates or not is_clean.any() or not enough[-1]:
         return None
     return max(int(np.argmax(enough)), int(np.argmax(is_clean))) + 1
 
 
-def _listed(candidates: Int64s, table: VictimTable, wanted: int) -> Int64s:
-    """The candidates that kube-scheduler keeps: up to `wanted` that violate no budget, and as many that do."""
+def _listed(candidates: Int64s, table: VictimTable, num_candidates: int) -> Int64s:
+    """The candidates that kube-scheduler keeps: up to `num_candidates` that violate no budget, and as many that do."""
     is_clean = table.ranks[0, candidates] == 0
-    return candidates[np.where(is_clean, np.cumsum(is_clean), np.cumsum(~is_clean)) <= wanted]
+    return candidates[np.where(is_clean, np.cumsum(is_clean), np.cumsum(~is_clean)) <= num_candidates]

@@ -32,7 +32,7 @@ from mooring.api.views.workloads import Namespace
 from mooring.api.well_known import HOSTNAME
 from mooring.scheduler.cache.arrays import Bools, Int64s, ReasonBits, Rows, UInt8s, grown, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.labels import ABSENT, LabelColumn
+from mooring.scheduler.cache.nodes import ABSENT, LabelColumn
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.cache.selectors import AffinityTerm, ExistingTerm, MatchCounter, PodSelector, PodTerms, TermKind
 from mooring.scheduler.config.types import InterPodAffinityArgs
@@ -391,7 +391,7 @@ class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreS
 
     def _own_term(self, terms: Sequence[AffinityTerm], weight: int) -> OwnTerm:
         selectors = tuple(PodSelector(self._namespaces_of(term), term.selector) for term in terms)
-        counter = self._columns.selectors.counter(selectors, wants_terminating=True)
+        counter = self._columns.selectors.counter(selectors, counts_terminating=True)
         return OwnTerm(counter, self._columns.labels.column(terms[0].topology_key), weight)
 
     def _namespaces_of(self, term: AffinityTerm) -> frozenset[str] | None:

@@ -100,7 +100,11 @@ class NodeAffinity(
 
     def explain(self, state: RequiredNodeAffinity, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
         labels, name = self._columns.labels.of(row), self._columns.node_names[row]
-        failing = [_label_obstacle(each, labels) for each in state.labels.requirements if not each.matches(labels)]
+        failing = [
+            _label_obstacle(requirement, labels)
+            for requirement in state.labels.requirements
+            if not requirement.matches(labels)
+        ]
         if state.affinity is not None and not state.affinity.matches(labels, name):
             by_term = [_term_obstacles(term, labels, name) for term in state.affinity.terms]
             # Terms are alternatives: the one with the fewest obstacles is the easiest to satisfy.
@@ -176,7 +180,7 @@ def _matches(required: RequiredNodeAffinity | NodeMatcher, node: Node) -> bool:
 def _term_obstacles(term: Term, labels: Mapping[str, str], name: str) -> list[Obstacle]:
     if term.errors:
         return [Obstacle(NodeAffinity.name, ObstacleKind.NODE_LABEL, f"a selector that can be read: {term.errors[0]}")]
-    failing = [_label_obstacle(each, labels) for each in term.labels if not each.matches(labels)]
+    failing = [_label_obstacle(requirement, labels) for requirement in term.labels if not requirement.matches(labels)]
     for field in term.fields:
         if not (field.matches_value(name) if field.key == NAME_FIELD else field.matches_absent):
             is_wanted = field.operator is Operator.IN

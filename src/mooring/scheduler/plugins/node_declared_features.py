@@ -6,7 +6,7 @@ import numpy as np
 
 from mooring.api.views.node import Node
 from mooring.api.views.pod import PodSpec
-from mooring.scheduler.cache.arrays import Int64s, Rows
+from mooring.scheduler.cache.arrays import Int64s, Rows, row_numbers
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
@@ -34,7 +34,7 @@ class NodeDeclaredFeatures(PreFilter[Features], Filter[Features]):
         return Proceed(needed) if needed else SKIP
 
     def filter(self, state: Features, rows: Rows) -> Int64s:
-        numbers = range(rows.stop) if isinstance(rows, slice) else rows.tolist()
+        numbers = row_numbers(rows)
         nodes = (self._columns.nodes[row] for row in numbers)
         lacking = [node is None or not state.issubset(node.status.declared_features) for node in nodes]
         return np.array(lacking, dtype=np.int64)

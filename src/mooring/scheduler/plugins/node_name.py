@@ -24,8 +24,8 @@ class NodeName(Filter[str]):
         self._columns = columns
 
     def pre_filter(self, pod: PodInfo) -> Proceed[str] | Skip:
-        wanted = pod.view.spec.node_name if pod.view is not None else ""
-        return Proceed(wanted) if wanted else SKIP
+        node_name = pod.view.spec.node_name if pod.view is not None else ""
+        return Proceed(node_name) if node_name else SKIP
 
     def filter(self, state: str, rows: Rows) -> Int64s:
         return np.where(self._columns.node_selection.is_named(state, rows), 0, 1)

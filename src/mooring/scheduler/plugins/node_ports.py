@@ -66,9 +66,9 @@ def _frees_a_port(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
     )
 
 
-def _holder(pods: Sequence[PodInfo], wanted: HostPort) -> PodInfo | None:
+def _holder(pods: Sequence[PodInfo], host_port: HostPort) -> PodInfo | None:
     """The first pod with a conflicting port."""
-    return next((pod for pod in pods if any(wanted.conflicts_with(port) for port in pod.signature.host_ports)), None)
+    return next((pod for pod in pods if any(host_port.conflicts_with(port) for port in pod.signature.host_ports)), None)
 
 
 def _obstacle(port: HostPort, holder: PodInfo) -> Obstacle:

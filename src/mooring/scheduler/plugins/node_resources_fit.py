@@ -132,7 +132,9 @@ class NodeResourcesFit(
             if amount > 0 and not self._is_ignored(name)
         }
         if len(requests) > REASONS_MAX - 2:
-            return Status.unresolvable(f"pod requests {len(requests)} different resources, more than can be told apart")
+            return Status.unresolvable(
+                f"pod requests {len(requests)} different resources, more than the filter can distinguish"
+            )
         names = sorted(requests, key=lambda name: (_place(name), name))
         return Proceed(
             FitFilterState(
@@ -287,17 +289,17 @@ class NodeResourcesFit(
 
     def _may_fit_now(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
         """Whether an added or changed node is large enough, and a requested resource has grown."""
-        wanted, offered = _requests(pod.signature), self._offered(new)
+        requests, offered = _requests(pod.signature), self._offered(new)
         if offered.get(PODS_NAME, 0) < 1:
             return QueueingHint.SKIP
-        for name, amount in wanted.items():
+        for name, amount in requests.items():
             if amount > offered.get(name, 0) and not self._is_left_to_devices(name, offered):
                 return QueueingHint.SKIP
-        return queue_if(old is None or self._has_grown(wanted, self._offered(old), offered))
+        return queue_if(old is None or self._has_grown(requests, self._offered(old), offered))
 
-    def _has_grown(self, wanted: Amounts, before: Amounts, after: Amounts) -> bool:
+    def _has_grown(self, requests: Amounts, before: Amounts, after: Amounts) -> bool:
         return after.get(PODS_NAME, 0) > before.get(PODS_NAME, 0) or any(
-            after.get(name, 0) > before.get(name, 0) or self._is_left_to_devices(name, after) for name in wanted
+            after.get(name, 0) > before.get(name, 0) or self._is_left_to_devices(name, after) for name in requests
         )
 
     def _is_left_to_devices(self, name: str, offered: Amounts) -> bool:
@@ -386,11 +388,11 @@ def _frees_resources(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
 
 def _frees_request(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
     """Whether a placed pod frees a resource that the pending pod requests."""
-    wanted, before, after = _requested(pod), _requested(old), _requested(new)
+    requested, before, after = _requested(pod), _requested(old), _requested(new)
     return queue_if(
         any(
             amount and slot < len(before) and before[slot] > (after[slot] if slot < len(after) else 0)
-            for slot, amount in enumerate(wanted)
+            for slot, amount in enumerate(requested)
             if slot not in (CPU_NON_ZERO, MEMORY_NON_ZERO)
         )
     )

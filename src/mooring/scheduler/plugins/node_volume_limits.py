@@ -29,15 +29,15 @@ from mooring.api.views.storage import (
     Volume,
     VolumeAttachment,
 )
-from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
+from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of, row_numbers
 from mooring.scheduler.cache.attachments import AttachableVolume
-from mooring.scheduler.cache.claimed_volumes import (
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cache.volumes import (
     volume_error,
     volume_of_claim,
     volume_of_inline,
 )
-from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import (
     ActionType,
     ClusterEventWithHint,
@@ -127,29 +127,29 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
                 continue
             attached = self._attached.attachments.count(driver)
             free = limits[rows] if attached is None else limits[rows] - attached[rows]
-            wanted = self._wanted(volumes, rows)
-            over: Bools = free < wanted
-            if not isinstance(wanted, int):
-                over &= wanted > 0
+            new_counts = self._new_counts(volumes, rows)
+            over: Bools = free < new_counts
+            if not isinstance(new_counts, int):
+                over &= new_counts > 0
             exceeds = over if exceeds is None else exceeds | over
         return exceeds
 
-    def _wanted(self, volumes: Collection[AttachableVolume], rows: Rows) -> Int64s | int:
+    def _new_counts(self, volumes: Collection[AttachableVolume], rows: Rows) -> Int64s | int:
         """Per row: how many of the volumes are new there; one number if all rows have the same."""
-        wanted: Int64s | None = None
+        counts: Int64s | None = None
         for volume in volumes:
             users = self._attached.attachments.rows_using(volume)
             if users:
-                if wanted is None:
-                    wanted = np.full(self._columns.height, len(volumes), dtype=np.int64)
-                wanted[list(users)] -= 1
-        return len(volumes) if wanted is None else wanted[rows]
+                if counts is None:
+                    counts = np.full(self._columns.height, len(volumes), dtype=np.int64)
+                counts[list(users)] -= 1
+        return len(volumes) if counts is None else counts[rows]
 
     def _add_errors_of_placed_pods(self, state: NewVolumes, rows: Rows, bits: Int64s) -> None:
         errors = self._attached.claimed.errors
         if not errors:
             return
-        numbers = range(rows.start or 0, rows.stop) if isinstance(rows, slice) else rows.tolist()
+        numbers = row_numbers(rows)
         for place, row in enumerate(numbers):
             if row in errors and self._attached.csi_nodes.limited[row]:
                 first = next(uid for uid in self._columns.pods_on[row] if uid in errors[row])
@@ -198,7 +198,7 @@ def _raises_a_limit(pod: PodInfo, old: CSINode, new: CSINode) -> QueueingHint:
 
 def _limits(node: CSINode) -> dict[str, int]:
     drivers = node.spec.drivers
-    return {each.name: (each.allocatable.count or 0) if each.allocatable is not None else 0 for each in drivers}
+    return {driver.name: (driver.allocatable.count or 0) if driver.allocatable is not None else 0 for driver in drivers}
 
 
 def _may_detach(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:

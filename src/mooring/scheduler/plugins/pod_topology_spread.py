@@ -25,7 +25,7 @@ from mooring.api.errors import LabelSelectorError
 from mooring.api.views.node import Node
 from mooring.scheduler.cache.arrays import Bools, Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.labels import ABSENT
+from mooring.scheduler.cache.nodes import ABSENT
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.config.types import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.scheduler.framework.events import (
@@ -306,7 +306,7 @@ class PodTopologySpread(
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         # Default constraints also depend on services, not only on the signature.
-        has_hard_defaults = any(each.when_unsatisfiable == HARD for each in self._defaults)
+        has_hard_defaults = any(default.when_unsatisfiable == HARD for default in self._defaults)
         changes_of_node = (
             ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
         )
@@ -340,7 +340,7 @@ class PodTopologySpread(
         if other.namespace != pod.namespace or not has_node_or_nomination(other):
             return False
         constraints, labels = self._constraints_or_none(pod), other.signature.labels
-        return constraints is None or any(each.selector.matches(labels) for each in constraints)
+        return constraints is None or any(constraint.selector.matches(labels) for constraint in constraints)
 
     def _changes_matches(self, pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
         if new.namespace != pod.namespace or not has_node_or_nomination(old) or not has_node_or_nomination(new):
@@ -356,7 +356,7 @@ class PodTopologySpread(
         if constraints is None:
             return QueueingHint.QUEUE
         tolerations_differ = old.signature.spec.tolerations != new.signature.spec.tolerations
-        if tolerations_differ and any(each.honours_taints for each in constraints):
+        if tolerations_differ and any(constraint.honours_taints for constraint in constraints):
             return QueueingHint.QUEUE
         return queue_if(_matches_differ(constraints, old.signature.labels, new.signature.labels))
 
@@ -373,7 +373,7 @@ class PodTopologySpread(
         before, after = old.metadata.labels, new.metadata.labels
         return queue_if(
             old.spec.taints != new.spec.taints
-            or any(before.get(each.column.key) != after.get(each.column.key) for each in constraints)
+            or any(before.get(constraint.column.key) != after.get(constraint.column.key) for constraint in constraints)
         )
 
     def _constraints_or_none(self, pod: PodInfo) -> Constraints | None:
@@ -419,10 +419,10 @@ def _two_smallest(counts: Int64s) -> tuple[int, int, bool]:
     return smallest, second, smallest != second
 
 
-def _only(rows: Rows, wanted: Bools) -> Int64s:
+def _only(rows: Rows, selected: Bools) -> Int64s:
     if isinstance(rows, slice):
-        return np.flatnonzero(wanted[rows])
-    return rows[wanted[rows]]
+        return np.flatnonzero(selected[rows])
+    return rows[selected[rows]]
 
 
 def _obstacle(hard: HardConstraint, row: int) -> Obstacle | None:
@@ -454,10 +454,10 @@ Constraints = Sequence[Constraint]
 
 def _has_keys(node: Node | None, constraints: Constraints) -> bool:
     """Whether the node has the topology labels of all constraints, without which it counts for none."""
-    return node is not None and all(each.column.key in node.metadata.labels for each in constraints)
+    return node is not None and all(constraint.column.key in node.metadata.labels for constraint in constraints)
 
 
 def _matches_differ(constraints: Constraints, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
     return before != after and any(
-        each.selector.matches(before) != each.selector.matches(after) for each in constraints
+        constraint.selector.matches(before) != constraint.selector.matches(after) for constraint in constraints
     )

@@ -23,7 +23,7 @@ from mooring.api.views.workloads import ReplicaSet, ReplicationController, Servi
 from mooring.api.well_known import HOSTNAME, ZONE
 from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.labels import ABSENT, LabelColumn
+from mooring.scheduler.cache.nodes import ABSENT, LabelColumn
 from mooring.scheduler.cache.objects import ObjectStores
 from mooring.scheduler.cache.pods import PodSignature
 from mooring.scheduler.cache.selectors import MatchCounter, PodSelector
@@ -72,13 +72,13 @@ def default_constraints(
     columns: Columns, signature: PodSignature, defaults: Sequence[TopologySpreadConstraint], action: str
 ) -> tuple[Constraint, ...]:
     """The profile's constraints with this action, for a pod that belongs to a service or a controller."""
-    wanted = [constraint for constraint in defaults if constraint.when_unsatisfiable == action]
-    if not wanted:
+    constraints = [constraint for constraint in defaults if constraint.when_unsatisfiable == action]
+    if not constraints:
         return ()
     selector = default_selector(columns.objects, signature)
     if selector.matches_everything:
         return ()
-    return tuple(_compiled(columns, signature, constraint, selector) for constraint in wanted)
+    return tuple(_compiled(columns, signature, constraint, selector) for constraint in constraints)
 
 
 def default_selector(objects: ObjectStores, signature: PodSignature) -> LabelMatcher:
@@ -143,7 +143,7 @@ def _compiled(
     counter = None
     if selector != EVERYTHING:
         pod_selector = PodSelector(frozenset((signature.namespace,)), selector)
-        counter = columns.selectors.counter((pod_selector,), wants_terminating=False)
+        counter = columns.selectors.counter((pod_selector,), counts_terminating=False)
     return Constraint(
         namespace=signature.namespace,
         max_skew=constraint.max_skew,

@@ -2,12 +2,9 @@
 
 The modules in reading order:
 
-  types             the predicates and priorities; the Policy file as values, and its validation
+  types             the predicates and priorities; the Policy file as values, and its validation; plugin arguments
   conversion        from a Policy to a `SchedulerConfiguration`
-  arguments         the arguments of the plugins below
-  plugins           NodeLabel and the resource strategies
-  selector_spread   SelectorSpread
-  service_affinity  ServiceAffinity
+  plugins           NodeLabel, the resource strategies, SelectorSpread and ServiceAffinity
 
 kube-scheduler has dropped these plugins. A KubeSchedulerConfiguration can enable them by name. Nothing outside of this
 package depends on it but `catalogue`, which lists the plugins, and the readers of files.
@@ -20,9 +17,9 @@ from mooring.scheduler.policy.plugins import (
     NodeResourcesLeastAllocated,
     NodeResourcesMostAllocated,
     RequestedToCapacityRatio,
+    SelectorSpread,
+    ServiceAffinity,
 )
-from mooring.scheduler.policy.selector_spread import SelectorSpread
-from mooring.scheduler.policy.service_affinity import ServiceAffinity
 
 PLUGINS: tuple[type[Plugin], ...] = (
     NodeLabel,

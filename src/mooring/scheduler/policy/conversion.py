@@ -22,8 +22,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeGuard
 
 from mooring.api.field_errors import quoted
-from mooring.scheduler.config.codec import without_type_fields
-from mooring.scheduler.config.load import load_configuration
+from mooring.scheduler.config.load import load_configuration, without_type_fields
 from mooring.scheduler.config.profiles import default_profile, with_defaults
 from mooring.scheduler.config.types import (
     ALL_PLUGINS,
@@ -46,13 +45,6 @@ from mooring.scheduler.config.types import (
     UtilizationShapePoint,
 )
 from mooring.scheduler.config.validation import validate
-from mooring.scheduler.policy.arguments import (
-    NodeLabelArgs,
-    ServiceAffinityArgs,
-    as_written,
-    node_label_problems,
-    strategy_as_written,
-)
 from mooring.scheduler.policy.types import (
     CHECK_NODE_LABEL_PRESENCE,
     CHECK_SERVICE_AFFINITY,
@@ -66,13 +58,18 @@ from mooring.scheduler.policy.types import (
     SERVICE_AFFINITY,
     STRATEGIES,
     STRATEGY_PLUGINS,
+    NodeLabelArgs,
     Policy,
     PriorityArgument,
     PriorityPolicy,
     RequestedToCapacityRatioArguments,
+    ServiceAffinityArgs,
+    as_written,
+    node_label_problems,
     policy_decoder,
     policy_problems,
     ratio_strategy,
+    strategy_as_written,
 )
 
 KIND = "Policy"
@@ -114,9 +111,9 @@ def _decoded(data: Mapping[str, object]) -> Policy:
     version = data.get("apiVersion")
     if version not in _VERSIONS:
         found = f"no kind {quoted(KIND)} is registered for version {quoted(str(version))}"
-        wanted = f"expected apiVersion {quoted(VERSION)} and kind {quoted(KIND)}"
+        expected = f"expected apiVersion {quoted(VERSION)} and kind {quoted(KIND)}"
         text = found if version else "Object 'apiVersion' is missing"
-        raise ConfigurationError([ConfigProblem("apiVersion", f"{text}: {wanted}")])
+        raise ConfigurationError([ConfigProblem("apiVersion", f"{text}: {expected}")])
     decoder = policy_decoder()
     policy = decoder.struct(Policy, without_type_fields(data))
     if decoder.problems:
@@ -192,10 +189,18 @@ def _node_label(policy: Policy) -> NodeLabelArgs:
     presences = [p.argument.labels_presence for p in policy.predicates or () if p.argument is not None]
     preferences = [p.argument.label_preference for p in policy.priorities or () if p.argument is not None]
     return NodeLabelArgs(
-        present_labels=tuple(label for each in presences if each and each.presence for label in each.labels),
-        absent_labels=tuple(label for each in presences if each and not each.presence for label in each.labels),
-        present_labels_preference=tuple(each.label for each in preferences if each and each.presence),
-        absent_labels_preference=tuple(each.label for each in preferences if each and not each.presence),
+        present_labels=tuple(
+            label for presence in presences if presence and presence.presence for label in presence.labels
+        ),
+        absent_labels=tuple(
+            label for presence in presences if presence and not presence.presence for label in presence.labels
+        ),
+        present_labels_preference=tuple(
+            preference.label for preference in preferences if preference and preference.presence
+        ),
+        absent_labels_preference=tuple(
+            preference.label for preference in preferences if preference and not preference.presence
+        ),
     )
 
 
@@ -203,8 +208,8 @@ def _service_affinity(policy: Policy) -> ServiceAffinityArgs:
     affinities = [p.argument.service_affinity for p in policy.predicates or () if p.argument is not None]
     dislikes = [p.argument.service_anti_affinity for p in policy.priorities or () if p.argument is not None]
     return ServiceAffinityArgs(
-        affinity_labels=tuple(label for each in affinities if each for label in each.labels),
-        anti_affinity_labels_preference=tuple(each.label for each in dislikes if each),
+        affinity_labels=tuple(label for affinity in affinities if affinity for label in affinity.labels),
+        anti_affinity_labels_preference=tuple(dislike.label for dislike in dislikes if dislike),
     )
 
 

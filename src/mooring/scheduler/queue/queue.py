@@ -3,7 +3,7 @@
 Inputs   pods and events from the event handlers; results of scheduling and binding cycles
 Outputs  the next pod, for the scheduling loop; incoming pods by queue and event, for metrics
 
-A pod is in exactly one state (see `states`). All functions are synchronous, except `wait_until_ready`.
+A pod is in exactly one state (see `queued_pod`). All functions are synchronous, except `wait_until_ready`.
 
  1. Only `pop` makes a pod in-flight. It stays in flight until `done` or `requeue`.
  2. Events that occur while a pod is in flight are replayed in order before the pod may become unschedulable.
@@ -43,25 +43,29 @@ from mooring.scheduler.framework.events import (
 from mooring.scheduler.framework.plugin import PreEnqueue
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code
-from mooring.scheduler.queue.in_flight import IN_FLIGHT_EVENTS_MAX, InFlightEvent, InFlightPods
-from mooring.scheduler.queue.queued_pod import NO_PLUGINS, QueuedPod, QueuedPodStatus
-from mooring.scheduler.queue.queueing_hints import QueueingHintMap, QueueingStrategy
-from mooring.scheduler.queue.states import (
+from mooring.scheduler.queue.queued_pod import (
     BACKOFF_STATES,
+    NO_PLUGINS,
     UNSCHEDULABLE_STATES,
     EventLabel,
+    InFlightEvent,
+    QueuedPod,
+    QueuedPodStatus,
     QueueState,
     TransitionCause,
 )
+from mooring.scheduler.queue.queueing_hints import QueueingHintMap, QueueingStrategy
 from mooring.scheduler.queue.sub_queues import (
+    IN_FLIGHT_EVENTS_MAX,
     BackoffQueue,
+    InFlightPods,
     QueueKey,
     QueueStatistics,
     SubQueues,
+    UnschedulablePods,
     backoff_end_s,
     backoff_state,
 )
-from mooring.scheduler.queue.unschedulable import UnschedulablePods
 
 logger = logging.getLogger(__name__)
 

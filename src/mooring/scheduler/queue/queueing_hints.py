@@ -159,7 +159,7 @@ class QueueingHintMap:
         """Whether any plugin of any profile registered the event."""
         known = self._is_registered.get(event)
         if known is None:
-            registered = (each for plugins in self._events.values() for events in plugins.values() for each in events)
+            registered = (event for plugins in self._events.values() for events in plugins.values() for event in events)
             known = event.is_wildcard or any(each.matches(event) for each in registered)
             self._is_registered[event] = known
         return known

@@ -1,9 +1,9 @@
-"""The decision log: decision records in a SQLite file, so that `mooring why` can ask about yesterday.
+"""The decision log: decision records in a SQLite file, for `mooring why`.
 
 Input: the records of the running scheduler. Output: a file that any process may read.
 
 1. Records are collected and written once a second, in one transaction, in a thread: the scheduling loop never waits for
-   the disk. What the last second brought is written when the scheduler stops in order.
+   the disk. The records of the last second are written when the scheduler stops in order.
 2. The file is pruned by age and by size, oldest records first.
 3. A disk that cannot be written does not stop the scheduler: records are dropped, and the log says so once per outage.
 """
@@ -94,13 +94,20 @@ class DecisionLog:
                 self._database.executemany(
                     "INSERT INTO decisions (wall_s, pod, uid, attempt, binding, record) VALUES (?, ?, ?, ?, ?, ?)",
                     [
-                        (each.wall_s, each.pod, each.uid, each.attempt, each.binding, msgspec.msgpack.encode(each))
-                        for each in records
+                        (
+                            record.wall_s,
+                            record.pod,
+                            record.uid,
+                            record.attempt,
+                            record.binding,
+                            msgspec.msgpack.encode(record),
+                        )
+                        for record in records
                     ],
                 )
                 self._database.executemany(
                     "UPDATE decisions SET binding = ? WHERE uid = ? AND attempt = ?",
-                    [(each.binding, each.uid, each.attempt) for each in outcomes],
+                    [(outcome.binding, outcome.uid, outcome.attempt) for outcome in outcomes],
                 )
             self._prune()
             self._is_failing = False

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class RecordedObstacle(msgspec.Struct, frozen=True, gc=False):
-    """One thing that was missing."""
+    """One obstacle of a node."""
 
     plugin: str
     text: str
@@ -50,7 +50,7 @@ class NearestMiss(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def bytes_estimated(self) -> int:
-        return 160 + sum(160 + len(each.text) for each in self.obstacles)
+        return 160 + sum(160 + len(obstacle.text) for obstacle in self.obstacles)
 
 
 class NearestMisses:

@@ -9,7 +9,7 @@ position of a decision between the changes is exact.
 1. The scheduling loop never waits for the disk: lines are encoded when they occur, and compressed and written by a
    thread, four times a second. Each write ends at a line that can be read, whatever happens to the process.
 2. A recording ends when it reaches its size, when the disk does not keep up, or when it cannot be written. The log says
-   so, and the scheduler goes on. A recording has no gaps: what is there is everything up to its end.
+   so, and the scheduler continues. A recording has no gaps up to its end.
 3. A line has one object at most: a list of all nodes has a line for each, and a reader needs memory for one.
 4. Objects have the fields that the scheduler reads, and no others: environment variables, for example, are not there.
 5. An existing file is renamed, so that a scheduler that is started again keeps the recording of the one that died.
@@ -36,7 +36,7 @@ from mooring.client.reflector import PagedSink, Sink
 from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.config.codec import encode_configuration
+from mooring.scheduler.config.load import encode_configuration
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.loading import source_of
@@ -47,7 +47,7 @@ FLUSH_S = 0.25
 BYTES_MAX = 1 << 30
 """Size of a recording, unless another one is given."""
 WAITING_BYTES_MAX = 256 << 20
-"""What may wait for the disk, besides one list of each kind: lists are as large as the cluster, and there at once."""
+"""Bytes that may wait for the disk, besides one list of each kind: a list is as large as the cluster."""
 CHUNK_BYTES = 1 << 20
 """Lines that are compressed together. A recording exceeds its size by less than this."""
 LEVEL = 1
@@ -259,7 +259,7 @@ class Recording:
                 decision.node_name,
                 decision.message or "",
                 decision.feasible_count,
-                [(each.node_name, each.total) for each in decision.best_nodes],
+                [(best_node.node_name, best_node.total) for best_node in decision.best_nodes],
                 plan.node_name if plan is not None else "",
                 [victim.key for victim in plan.victims] if plan is not None else [],
                 decision.clears_nomination,

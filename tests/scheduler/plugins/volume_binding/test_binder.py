@@ -57,7 +57,7 @@ def test_the_wait_ends_as_soon_as_the_claim_is_bound() -> None:
     assert setting.wait(setting.complete) == 3.5
 
 
-def test_what_is_older_than_what_was_written_is_not_believed() -> None:
+def test_an_object_older_than_the_written_one_is_not_used() -> None:
     setting = Setting()
     setting.claims.put(waiting("data", version="4"))  # without the node: the watch has not notified of our write yet
     setting.volumes.put(volume("made-1"))
@@ -128,14 +128,14 @@ class Beliefs:
         self.assumed.listen(lambda name, current: self.reported.append((name, current)))
 
 
-def test_without_assumptions_the_store_is_believed() -> None:
+def test_without_assumptions_the_stored_object_is_used() -> None:
     beliefs = Beliefs(FREE)
     assert beliefs.assumed.get("v") is FREE
     assert beliefs.assumed.get("w") is None
     assert beliefs.reported == [("v", FREE)]
 
 
-def test_an_assumption_is_believed_until_it_is_taken_back() -> None:
+def test_an_assumed_object_is_used_until_it_is_restored() -> None:
     beliefs = Beliefs(FREE)
     beliefs.assumed.assume(TAKEN)
     assert beliefs.assumed.get("v") is TAKEN
@@ -168,7 +168,7 @@ def test_the_same_version_again_does_not() -> None:
     assert beliefs.assumed.get("v") is TAKEN
 
 
-def test_an_object_that_is_gone_is_not_believed_in() -> None:
+def test_an_assumed_object_is_dropped_when_it_is_deleted() -> None:
     beliefs = Beliefs(FREE)
     beliefs.assumed.assume(TAKEN)
     beliefs.store.remove("v")
@@ -176,7 +176,7 @@ def test_an_object_that_is_gone_is_not_believed_in() -> None:
     assert beliefs.reported[-1] == ("v", None)
 
 
-def test_only_the_assumption_that_is_believed_can_be_taken_back() -> None:
+def test_only_the_current_assumption_can_be_restored() -> None:
     beliefs = Beliefs(FREE)
     beliefs.assumed.assume(TAKEN)
     beliefs.assumed.restore(bound_to(FREE, waiting("another")))

@@ -113,7 +113,7 @@ def test_what_keeps_a_pod_from_every_node(cluster: list[ApiObject], volumes: lis
     assert said == Status(Code.UNRESOLVABLE, (text,))
 
 
-def test_a_class_that_does_not_say_when_it_binds_is_an_error() -> None:
+def test_a_class_without_a_binding_mode_is_an_error() -> None:
     engine = engine_of(*NODES, storage_class("local", binding=None), waiting("c"))
     assert rejected_by(engine, VolumeBinding, pod(claims=["c"])) == Status(
         Code.ERROR, ('VolumeBindingMode not set for StorageClass "local"',)
@@ -310,7 +310,7 @@ def test_an_ephemeral_claim_of_the_pods_own_waits_like_any_other() -> None:
     assert rejected_by(engine, VolumeBinding, view) == {}
 
 
-def test_the_answer_is_the_same_for_any_rows() -> None:
+def test_the_result_is_the_same_for_any_rows() -> None:
     engine = engine_of(*NODES, LOCAL, waiting("c"), volume("v", of_class="local", reached=from_nodes(ZONE, "b")))
     plugin = plugin_of(engine, VolumeBinding)
     conflicts = plugin.pre_filter(engine.record(pod(claims=["c"])))
@@ -358,7 +358,7 @@ def test_a_claim_for_which_a_volume_is_made_stays_with_its_node() -> None:
     assert rejected_by(engine, VolumeBinding, pod("second", uid="2", claims=["c"])) == {"n1": (NO_VOLUME,)}
 
 
-def test_what_was_reserved_can_be_asked_for() -> None:
+def test_reserved_for_returns_the_reserved_volumes() -> None:
     engine = engine_of(
         *NODES,
         LOCAL,

@@ -114,7 +114,7 @@ def test_the_nodes_with_matching_labels(wanted: LabelSelector, reached: str) -> 
     assert _names(columns, topology.labelled(NOTHING)) == []
 
 
-def test_an_answer_is_kept_until_a_node_changes() -> None:
+def test_a_result_is_cached_until_a_node_changes() -> None:
     columns, topology = _cluster()
     first = topology.selected(from_nodes(ZONE, "a"))
     assert topology.selected(from_nodes(ZONE, "a")) is first
@@ -125,7 +125,7 @@ def test_an_answer_is_kept_until_a_node_changes() -> None:
     assert _names(columns, topology.selected(from_nodes(ZONE, "a"))) == ["n1", "n4", "n5"]
 
 
-def test_the_memory_of_answers_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_results_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mooring.scheduler.plugins.volume_binding.topology.CACHE_BYTES_MAX", 0)
     columns, topology = _cluster()
     for number in range(3 * CACHE_ENTRIES_MIN):
@@ -357,7 +357,7 @@ FITS, ELSEWHERE, MISSING = 0, 1, 8
         pytest.param([IN_A, None], [MISSING, ELSEWHERE], id="the first that has something against a node is reported"),
     ],
 )
-def test_what_bound_volumes_say_of_nodes(bound: list[PersistentVolume | None], said: list[int]) -> None:
+def test_node_affinity_of_bound_volumes(bound: list[PersistentVolume | None], said: list[int]) -> None:
     columns = engine_of(node("a1", zone="a"), node("b1", zone="b")).columns
     topology = VolumeTopology(columns)
     conflicts = VolumeConflicts(columns, topology, VolumeMatcher(columns, topology), Provisioner(columns, topology))
@@ -365,7 +365,7 @@ def test_what_bound_volumes_say_of_nodes(bound: list[PersistentVolume | None], s
     assert conflicts.find(claims).tolist() == said
 
 
-def test_each_fault_has_a_bit_behind_those_of_the_reasons() -> None:
+def test_each_error_has_a_bit_after_those_of_the_reasons() -> None:
     claims = PodVolumeClaims()
     first, second = claims.error_bit("broken"), claims.error_bit("worse")
     assert (first, second) == (1 << len(REASONS), 2 << len(REASONS))

@@ -12,7 +12,6 @@ in `reservedFor`; the created claim for a pod's extended resources.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -154,7 +153,7 @@ class ClaimBinder:
             while not self._are_ready(keys):
                 if self._clock.now_s() >= end_s:
                     raise ClaimBindingError("device binding timeout: context deadline exceeded")
-                await _wait_for_change(changed, min(CHECK_PERIOD_S, end_s - self._clock.now_s()))
+                await self._waiters.wait_for_change(changed, min(CHECK_PERIOD_S, end_s - self._clock.now_s()))
 
     def _are_ready(self, keys: Sequence[str]) -> bool:
         for key in keys:
@@ -263,7 +262,7 @@ class ClaimBinder:
                 if self._clock.now_s() >= end_s:
                     logger.warning("claim %s was created, but the watch has not delivered it", key)
                     return
-                await _wait_for_change(changed, end_s - self._clock.now_s())
+                await self._waiters.wait_for_change(changed, end_s - self._clock.now_s())
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,16 +290,6 @@ class ClaimDeletion:
 
 class _Conflict(Exception):
     """The claim was changed in the meantime."""
-
-
-async def _wait_for_change(changed: asyncio.Event, timeout_s: float) -> None:
-    """Waits for a change or the timeout."""
-    try:
-        async with asyncio.timeout(timeout_s):
-            await changed.wait()
-    except TimeoutError:
-        return
-    changed.clear()
 
 
 def _plain(value: object) -> Any:

@@ -34,7 +34,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PerSignature, PodInfo
 from mooring.scheduler.config.types import DynamicResourcesArgs
 from mooring.scheduler.devices.allocation_cache import AllocationCache
-from mooring.scheduler.devices.allocator import AllocationTimeout
+from mooring.scheduler.devices.allocator import AllocationTimeout, allocation_of
 from mooring.scheduler.devices.claims import AllocatedState, UnknownClaimError
 from mooring.scheduler.devices.dra_manager import DRAManager
 from mooring.scheduler.devices.pools import DeviceKind, PooledDevice, PoolView, consumption, fits
@@ -45,7 +45,6 @@ from mooring.scheduler.devices.requests import (
     is_selected,
     matches_class,
 )
-from mooring.scheduler.devices.results import allocation_of
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
 from mooring.scheduler.framework.obstacle import NEVER_FITS_SIZE, Distances, ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
@@ -132,7 +131,7 @@ class DynamicResources(
         self._claims = self._manager.claims
         resolver = self._manager.class_resolver
         self._backed_resources = PerSignature(
-            lambda signature: resolver.backed(signature.view), lambda: resolver.revision
+            lambda signature: resolver.device_backed_requests(signature.view), lambda: resolver.revision
         )
         self._cache = AllocationCache(self._manager, clock, arguments.filter_timeout_s)
         self._binder = ClaimBinder(client, clock, self._claims, self._binding_timeout_s)
@@ -247,7 +246,10 @@ class DynamicResources(
             if request.exactly is not None:
                 named = [(request.name, request.exactly.device_class_name)]
             elif request.first_available:
-                named = [(f"{request.name}/{each.name}", each.device_class_name) for each in request.first_available]
+                named = [
+                    (f"{request.name}/{subrequest.name}", subrequest.device_class_name)
+                    for subrequest in request.first_available
+                ]
             else:
                 return Status.unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
             for request_name, class_name in named:
@@ -274,7 +276,7 @@ class DynamicResources(
         to_allocate = state.to_allocate_at(row)
         if to_allocate is not None:
             pools, allocated = self._manager.inventory.pools(row), self._manager.allocated
-            for name, claim in zip(to_allocate.names, to_allocate.outcomes.wanted.claims, strict=True):
+            for name, claim in zip(to_allocate.names, to_allocate.outcomes.request.claims, strict=True):
                 found += _claim_obstacles(name, claim, pools, allocated)
             if not found:
                 text = f"the devices for {' and '.join(to_allocate.names)} cannot be had together"
@@ -347,14 +349,15 @@ class DynamicResources(
             if state.claims:
                 self._reserved[pod.uid] = PodAllocations(state, node_name, (), None)
             return None
+        request = to_allocate.outcomes.request
         try:
             found = to_allocate.outcomes.find(row)
             if found is None:
                 return Status.error("claim allocation not found for node")
             allocations = tuple(
-                allocation_of(spec, wanted, alternatives, taken, node_name, self._share_ids.uuid)
-                for spec, wanted, alternatives, taken in zip(
-                    to_allocate.specs, to_allocate.outcomes.wanted.claims, found.alternatives, found.claims, strict=True
+                allocation_of(spec, claim, alternatives, devices, node_name, self._share_ids.uuid)
+                for spec, claim, alternatives, devices in zip(
+                    to_allocate.specs, request.claims, found.alternatives, found.claims, strict=True
                 )
             )
         except AllocationTimeout:
@@ -473,7 +476,7 @@ class DynamicResources(
 
 def _devices_text(allocation: AllocationResult | None) -> str:
     results = allocation.devices.results if allocation is not None else ()
-    return ", ".join(f"device {each.driver}/{each.pool}/{each.device}" for each in results) or "no devices"
+    return ", ".join(f"device {result.driver}/{result.pool}/{result.device}" for result in results) or "no devices"
 
 
 # --- explanations -----------------------------------------------------------------------------------------------
@@ -503,7 +506,9 @@ def _claim_obstacles(
             text = f"needs {needs}: {has}{_pool_problems_text(pools)}"
             found.append(Obstacle(DynamicResources.name, ObstacleKind.DEVICE, text, details))
     if not found and claim.constraints and any(claim.requests):
-        attributes = ", ".join(each.match_attribute or each.distinct_attribute or "" for each in claim.constraints)
+        attributes = ", ".join(
+            constraint.match_attribute or constraint.distinct_attribute or "" for constraint in claim.constraints
+        )
         if attributes:
             text = f"no free devices for {name} that agree on {attributes}"
             details = {"claim": name, "needs": attributes}
@@ -514,11 +519,11 @@ def _claim_obstacles(
 def _lacking_share(to_allocate: ClaimsToAllocate, pools: Sequence[PoolView], allocated: AllocatedState) -> float:
     """The largest share of a request without a device, free or in use; 0 if there are enough."""
     shares = [0.0]
-    for claim in to_allocate.outcomes.wanted.claims:
+    for claim in to_allocate.outcomes.request.claims:
         for alternatives in claim.requests:
             counts = [(request, _count_devices(request, pools, allocated)) for request in alternatives]
             needed = [(_needed(request, count), count[FREE] + count[IN_USE]) for request, count in counts]
-            shares.append(min((max(wanted - there, 0) / wanted for wanted, there in needed if wanted), default=0.0))
+            shares.append(min((max(number - there, 0) / number for number, there in needed if number), default=0.0))
     return max(shares)
 
 
@@ -557,8 +562,8 @@ def _state_text(request: RequestAlternative, device: PooledDevice, allocated: Al
 
 def _fails_by_capacity(request: RequestAlternative, kind: DeviceKind) -> bool:
     """Whether all selectors that do not match the device compare a capacity."""
-    failing = [each for each in request.expressions if kind.selected.get(each) is False]
-    return bool(failing) and all(_CAPACITY.fullmatch(each.strip()) for each in failing)
+    failing = [expression for expression in request.expressions if kind.selected.get(expression) is False]
+    return bool(failing) and all(_CAPACITY.fullmatch(expression.strip()) for expression in failing)
 
 
 def _request_text(request: RequestAlternative) -> str:

@@ -46,9 +46,8 @@ from mooring.scheduler.devices.allocation_cache import (
     AllocationCache,
     AllocationOutcomes,
 )
-from mooring.scheduler.devices.claims import EXTENDED_RESOURCE_ANNOTATION, ClaimTracker
+from mooring.scheduler.devices.claims import CLAIM_NAME, EXTENDED_RESOURCE_ANNOTATION, ClaimTracker, claim_for
 from mooring.scheduler.devices.dra_manager import DRAManager
-from mooring.scheduler.devices.extended_resources import CLAIM_NAME, claim_for
 from mooring.scheduler.devices.requests import ALTERNATIVES_MAX
 from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason
 
@@ -275,7 +274,7 @@ class DynamicResourcesState:
         return self.allocates and (
             bool(self._allocated_score)
             or any(
-                to_allocate is not None and to_allocate.outcomes.wanted.scores_alternatives
+                to_allocate is not None and to_allocate.outcomes.request.scores_alternatives
                 for to_allocate in self._to_allocate_by_demand.values()
             )
         )
@@ -372,8 +371,8 @@ class DynamicResourcesState:
         mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
         has_extended = bool(self.backed) and self.leftover is None
         if has_extended:
-            wanted = [name for place, name in enumerate(self._resources) if demand >> place & 1]
-            spec, mappings = claim_for(self.view, wanted, self._manager.class_resolver)
+            resources = [name for place, name in enumerate(self._resources) if demand >> place & 1]
+            spec, mappings = claim_for(self.view, resources, self._manager.class_resolver)
             specs.append(spec)
             keys.append(f"{self.pod.namespace}/{CLAIM_NAME}")
             uids.append(f"{self.pod.uid} {CLAIM_NAME}")

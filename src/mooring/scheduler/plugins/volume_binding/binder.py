@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import Generic, TypeVar
 
 from mooring.api.decode import decode_as
@@ -164,10 +163,7 @@ class VolumeBinder:
             async with asyncio.timeout(timeout_s):
                 with self._waiters.waiting_for(keys) as changed:
                     while not self._are_bound(node_name, bindings, provisions):
-                        with suppress(TimeoutError):
-                            async with asyncio.timeout(CHECK_PERIOD_S):
-                                await changed.wait()
-                        changed.clear()
+                        await self._waiters.wait_for_change(changed, CHECK_PERIOD_S)
                         if (why := why_impossible()) is not None:
                             raise VolumeBindingError(why)
         except TimeoutError:

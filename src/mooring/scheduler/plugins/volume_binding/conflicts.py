@@ -99,8 +99,8 @@ class VolumeConflicts:
     def _check_bound_claims(self, claims: PodVolumeClaims) -> Int64s:
         """Per row: the conflict of the first bound claim that has one."""
         conflicts: Int64s | None = None
-        for each in claims.bound:
-            own = self.of_volume(claims, each.volume)
+        for bound_claim in claims.bound:
+            own = self.of_volume(claims, bound_claim.volume)
             conflicts = own if conflicts is None else np.where(conflicts != 0, conflicts, own)
         return conflicts if conflicts is not None else np.zeros(self._columns.height, dtype=np.int64)
 
@@ -235,7 +235,7 @@ def unbound_obstacle(plugin: str, claim: PersistentVolumeClaim, storage_class: S
     elif storage_class is None:
         waits = f"waits for a {size}volume of class {class_name}, and there is no such StorageClass"
     elif storage_class.provisioner in ("", NO_PROVISIONER):
-        waits = f"waits for a {size}volume of class {class_name}, which nobody provisions"
+        waits = f"waits for a {size}volume of class {class_name}, which has no provisioner"
     else:
         waits = f"waits for a {size}volume of class {class_name} from provisioner {storage_class.provisioner}"
     return Obstacle(plugin, ObstacleKind.VOLUME, f"claim {claim.key} {waits}", _details(claim))

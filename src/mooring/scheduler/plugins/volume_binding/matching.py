@@ -226,7 +226,7 @@ class _ClassVolumes:
                 for selector, single_label in zip(table.selectors, table.single_labels)
             ]
             rows = np.concatenate(accessible) if accessible else _NO_ROWS
-            groups = np.repeat(np.arange(len(accessible)), [len(each) for each in accessible])
+            groups = np.repeat(np.arange(len(accessible)), [len(volume) for volume in accessible])
             self._members = (position, rows, groups)
         return rows, groups
 

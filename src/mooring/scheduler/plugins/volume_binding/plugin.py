@@ -273,8 +273,14 @@ class VolumeBinding(
         if _choice(written) not in [_choice(each) for each in (*volumes, *claims)]:
             return ", ".join(_choice(each) for each in (*volumes, *claims))
         self._reserved[pod.uid] = reserved._replace(
-            assumed_volumes=tuple(each for each in reserved.assumed_volumes if _choice(each) != _choice(written)),
-            assumed_claims=tuple(each for each in reserved.assumed_claims if _choice(each) != _choice(written)),
+            assumed_volumes=tuple(
+                assumed_volume
+                for assumed_volume in reserved.assumed_volumes
+                if _choice(assumed_volume) != _choice(written)
+            ),
+            assumed_claims=tuple(
+                assumed_claim for assumed_claim in reserved.assumed_claims if _choice(assumed_claim) != _choice(written)
+            ),
         )
         return ""
 

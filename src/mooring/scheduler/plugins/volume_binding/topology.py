@@ -40,7 +40,7 @@ from mooring.api.views.meta import LabelSelector, NodeSelector, TopologySelector
 from mooring.api.views.storage import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.labels import ABSENT
+from mooring.scheduler.cache.nodes import ABSENT
 
 Topology = TypeVar("Topology", bound=Hashable)
 
@@ -185,7 +185,10 @@ def single_label_of_matcher(matcher: LabelMatcher) -> SingleLabel | None:
 
 def _requirements_of(term: TopologySelectorTerm) -> list[Requirement]:
     try:
-        return [checked_requirement(each.key, Operator.IN, each.values) for each in term.match_label_expressions]
+        return [
+            checked_requirement(match_label_expression.key, Operator.IN, match_label_expression.values)
+            for match_label_expression in term.match_label_expressions
+        ]
     except LabelSelectorError:
         return []
 
@@ -309,7 +312,7 @@ class _ClassCapacity:
         if self._members is None:
             accessible = [self._accessible_rows(capacity.matcher) for capacity in self._capacities.values()]
             rows = np.concatenate([np.zeros(0, dtype=np.int64), *accessible])
-            places = np.repeat(np.arange(len(accessible)), [len(each) for each in accessible])
+            places = np.repeat(np.arange(len(accessible)), [len(requirement) for requirement in accessible])
             self._members = (rows, places)
         return self._members
 

@@ -8,10 +8,16 @@ import msgspec
 import pytest
 
 from mooring.api.schema.types import ListOf, MapOf, Scalar, Struct, Type, struct_named
-from mooring.scheduler.plan.planner import PlanError
-from mooring.scheduler.plan.request import PlanRequest, PlanResult, Question
+from mooring.scheduler.plan.request import (
+    OBJECT_BYTES_MAX,
+    PlanError,
+    PlanRequest,
+    PlanResult,
+    Question,
+    RequestBody,
+    decode_request,
+)
 from mooring.scheduler.plan.slices import run_to_end
-from mooring.scheduler.plan.wire import OBJECT_BYTES_MAX, RequestBody, decode_request
 from tests.builders import node
 from tests.scheduler.harness import engine_of
 
@@ -59,7 +65,7 @@ def test_the_schema_has_the_same_fields(name: str, python: type) -> None:
     assert from_schema(struct_named("mooring", name)) == from_python(msgspec.inspect.type_info(python))
 
 
-def test_the_schema_knows_every_question() -> None:
+def test_the_schema_has_every_question() -> None:
     question = struct_named("mooring", "PlanSpec").fields["question"].type
     assert isinstance(question, Scalar)
     assert set(question.choices) == set(Question)

@@ -1,4 +1,4 @@
-"""Strict decoding reports everything that is wrong, and where."""
+"""Strict decoding reports every problem with its path."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.scheduler.config.codec import StrictDecoder, encode_configuration
-from mooring.scheduler.config.load import load_configuration
+from mooring.scheduler.config.load import StrictDecoder, encode_configuration, load_configuration
 from mooring.scheduler.config.types import (
     API_VERSION,
     KIND,
@@ -93,7 +92,7 @@ def test_everything_is_read() -> None:
         pytest.param({"lamps": [None]}, Ship(name="", lamps=(Lamp(name=""),)), id="null in a list has nothing set"),
     ],
 )
-def test_absence_has_a_meaning(data: object, ship: Ship) -> None:
+def test_absent_null_and_zero_fields(data: object, ship: Ship) -> None:
     assert decoded(data) == (ship, [])
 
 
@@ -165,7 +164,7 @@ def test_everything_is_reported_in_the_order_of_the_file() -> None:
     ]
 
 
-def test_a_nested_decoder_says_what_it_was_doing() -> None:
+def test_problems_of_a_nested_decoder_have_its_steps() -> None:
     decoder = StrictDecoder("fleet[2]", steps=("decoding .fleet[2]", "reading a ship"))
     decoder.struct(Lamp, {"watts": "x", "zzz": 1})
     decoder.struct(Lamp, [])

@@ -1,10 +1,15 @@
-"""Queueing hints: pods that were rejected for their volumes."""
+"""VolumeZone and VolumeRestrictions; queueing hints of pods that were rejected for their volumes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from mooring.api.csi_translation import BETA_REGION_LABEL, BETA_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
+from mooring.api.storage import STORAGE_CLASS_BETA
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import (
@@ -14,12 +19,14 @@ from mooring.api.views.storage import (
     PersistentVolumeClaim,
     Volume,
 )
-from mooring.scheduler.framework.plugin import Plugin
+from mooring.scheduler.framework.plugin import SKIP, Plugin, Proceed
+from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.plugins.node_volume_limits import NodeVolumeLimits
 from mooring.scheduler.plugins.volume_binding.plugin import VolumeBinding
 from mooring.scheduler.plugins.volume_restrictions import VolumeRestrictions
-from mooring.scheduler.plugins.volume_zone import VolumeZone
-from tests.builders import ZONE, disk, node, pod
+from mooring.scheduler.plugins.volume_zone import VolumeZone, zones_of
+from tests.builders import ZONE, claim, disk, node, pod
+from tests.scheduler.harness import engine_of, plugin_of, rejected_by
 from tests.scheduler.queueing import Change, queues
 from tests.storage_builders import (
     allowing,
@@ -33,6 +40,224 @@ from tests.storage_builders import (
     volume,
     waiting,
 )
+
+ELSEWHERE = ("node(s) had no available volume zone",)
+NODES = (
+    node("unzoned"),
+    node("today-a", labels={ZONE_LABEL: "a", REGION_LABEL: "r"}),
+    node("today-b", labels={ZONE_LABEL: "b", REGION_LABEL: "r"}),
+    node("beta-a", labels={BETA_ZONE_LABEL: "a"}),
+    node("both", labels={BETA_ZONE_LABEL: "b", ZONE_LABEL: "a"}),
+    node("region", labels={REGION_LABEL: "r"}),
+)
+
+
+@pytest.mark.parametrize(
+    ("labels", "reached"),
+    [
+        pytest.param({ZONE_LABEL: "a"}, ["unzoned", "today-a", "both"], id="a zone of today is not read from the beta"),
+        pytest.param({ZONE_LABEL: "a__b"}, ["unzoned", "today-a", "today-b", "both"], id="one of two zones"),
+        pytest.param({ZONE_LABEL: "a__ b "}, ["unzoned", "today-a", "today-b", "both"], id="blanks do not matter"),
+        pytest.param(
+            {BETA_ZONE_LABEL: "a"},
+            ["unzoned", "today-a", "beta-a"],
+            id="a zone of the beta is read from today's label where there is none of the beta",
+        ),
+        pytest.param({REGION_LABEL: "r"}, ["unzoned", "today-a", "today-b", "region"], id="a region"),
+        pytest.param({BETA_REGION_LABEL: "r"}, ["unzoned", "today-a", "today-b", "region"], id="a region of the beta"),
+        pytest.param({ZONE_LABEL: "b", REGION_LABEL: "r"}, ["unzoned", "today-b"], id="zone and region"),
+        pytest.param({ZONE_LABEL: "z"}, ["unzoned"], id="a zone without nodes: only nodes that know no zones"),
+    ],
+)
+def test_which_nodes_reach_a_volume_with_labels(labels: Mapping[str, str], reached: list[str]) -> None:
+    engine = engine_of(*NODES, bound("c", to="v"), volume("v", labels=labels))
+    rejected = {name: ELSEWHERE for name in (each.metadata.name for each in NODES) if name not in reached}
+    assert rejected_by(engine, VolumeZone, pod(claims=["c"])) == rejected
+
+
+def test_all_volumes_of_a_pod_must_be_reached() -> None:
+    engine = engine_of(
+        *NODES,
+        bound("c", to="v"),
+        bound("d", to="w"),
+        volume("v", labels={ZONE_LABEL: "a"}),
+        volume("w", labels={ZONE_LABEL: "b"}),
+    )
+    rejected = rejected_by(engine, VolumeZone, pod(claims=["c", "d"]))
+    assert isinstance(rejected, dict)
+    assert [name for name in (each.metadata.name for each in NODES) if name not in rejected] == ["unzoned"]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "view"),
+    [
+        pytest.param([], pod(), id="no volumes"),
+        pytest.param([], pod(volumes=[ephemeral("v")]), id="ephemeral volumes"),
+        pytest.param([bound("c", to="v"), volume("v")], pod(claims=["c"]), id="a volume without labels"),
+        pytest.param(
+            [bound("c", to="v"), volume("v", labels={ZONE_LABEL: "a____b"})],
+            pod(claims=["c"]),
+            id="a list of zones with a hole is no list",
+        ),
+        pytest.param(
+            [waiting("c", of_class="s"), storage_class("s")],
+            pod(claims=["c"]),
+            id="a claim that waits for its first consumer",
+        ),
+    ],
+)
+def test_pods_without_zones_are_none_of_its_business(cluster: list[ApiObject], view: Pod) -> None:
+    assert rejected_by(engine_of(*NODES, *cluster), VolumeZone, view) is SKIP
+
+
+@pytest.mark.parametrize(
+    ("cluster", "claims", "text"),
+    [
+        pytest.param([], ["c"], 'persistentvolumeclaim "c" not found', id="no claim"),
+        pytest.param([], [""], "PersistentVolumeClaim had no name", id="no name"),
+        pytest.param([bound("c", to="v")], ["c"], 'persistentvolume "v" not found', id="no volume"),
+        pytest.param(
+            [waiting("c", of_class=None)],
+            ["c"],
+            "PersistentVolumeClaim had no pv name and storageClass name",
+            id="neither volume nor class",
+        ),
+        pytest.param(
+            [waiting("c", of_class="s", annotations={STORAGE_CLASS_BETA: "t"}), storage_class("s")],
+            ["c"],
+            'storageclass.storage.k8s.io "t" not found',
+            id="no such class",
+        ),
+        pytest.param(
+            [waiting("c", of_class="s"), storage_class("s", binding=None)],
+            ["c"],
+            'VolumeBindingMode not set for StorageClass "s"',
+            id="a class that does not say when it binds",
+        ),
+        pytest.param(
+            [waiting("c", of_class="s"), storage_class("s", binding="Immediate")],
+            ["c"],
+            "PersistentVolume had no name",
+            id="a claim that should have been bound",
+        ),
+    ],
+)
+def test_what_keeps_a_pod_from_every_node(cluster: list[ApiObject], claims: list[str], text: str) -> None:
+    said = rejected_by(engine_of(*NODES, *cluster), VolumeZone, pod(claims=claims))
+    assert said == Status(Code.UNRESOLVABLE, (text,))
+
+
+def test_zones_are_looked_at_in_kubernetes_order() -> None:
+    labels = {REGION_LABEL: "4", ZONE_LABEL: "3", BETA_REGION_LABEL: "2", BETA_ZONE_LABEL: "1", "other": "0"}
+    assert [each.values for each in zones_of(volume("v", labels=labels))] == [("1",), ("2",), ("3",), ("4",)]
+
+
+NO_DISK = "node(s) had no available disk"
+IN_USE = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
+EXCLUSIVE = claim("mine", modes=["ReadWriteOncePod"])
+SHARED = claim("ours")
+TWO_NODES = (node("n1"), node("n2"))
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        pytest.param(pod(), id="a pod without volumes"),
+        pytest.param(pod(volumes=[Volume(name="config")]), id="volumes that bind to nothing"),
+        pytest.param(pod(claims=["ours"]), id="a claim that may be shared"),
+        pytest.param(pod(claims=["mine"]), id="an exclusive claim that nobody uses"),
+    ],
+)
+def test_pods_that_take_nothing_from_anybody_are_none_of_its_business(view: Pod) -> None:
+    engine = engine_of(*TWO_NODES, EXCLUSIVE, SHARED, pod("user", uid="1", claims=["ours"], on="n1"))
+    assert rejected_by(engine, VolumeRestrictions, view) is SKIP
+
+
+def test_a_claim_that_does_not_exist_keeps_the_pod_from_every_node() -> None:
+    engine = engine_of(*TWO_NODES, EXCLUSIVE)
+    assert rejected_by(engine, VolumeRestrictions, pod(claims=["mine", "gone", "lost"])) == Status(
+        Code.UNRESOLVABLE, ('persistentvolumeclaim "gone" not found',)
+    )
+
+
+@pytest.mark.parametrize(
+    ("others", "rejected"),
+    [
+        pytest.param([pod("a", uid="1", volumes=[disk("d")], on="n1")], {"n1": (NO_DISK,)}, id="where it is held"),
+        pytest.param([pod("a", uid="1", volumes=[disk("e")], on="n1")], {}, id="another disk is no matter"),
+        pytest.param(
+            [
+                pod("a", uid="1", volumes=[disk("d")], on="n1"),
+                pod("b", uid="2", claims=["mine"], on="n2"),
+            ],
+            {"n1": (NO_DISK,), "n2": (IN_USE,)},
+            id="the disk is reported before the claim",
+        ),
+    ],
+)
+def test_a_disk_is_rejected_where_another_pod_holds_it(
+    others: list[ApiObject], rejected: dict[str, tuple[str, ...]]
+) -> None:
+    engine = engine_of(*TWO_NODES, EXCLUSIVE, *others)
+    assert rejected_by(engine, VolumeRestrictions, pod(volumes=[disk("d")], claims=["mine"])) == rejected
+
+
+def test_an_exclusive_claim_in_use_is_rejected_everywhere() -> None:
+    engine = engine_of(*TWO_NODES, EXCLUSIVE, pod("user", uid="1", claims=["mine"], on="n2"))
+    assert rejected_by(engine, VolumeRestrictions, pod(claims=["mine"])) == {"n1": (IN_USE,), "n2": (IN_USE,)}
+
+
+def test_the_same_claim_name_in_another_namespace_is_another_claim() -> None:
+    engine = engine_of(*TWO_NODES, EXCLUSIVE, pod("user", uid="1", namespace="other", claims=["mine"], on="n2"))
+    assert rejected_by(engine, VolumeRestrictions, pod(claims=["mine"])) is SKIP
+
+
+@pytest.mark.parametrize(
+    ("other", "claim_uses", "disk_holders"),
+    [
+        pytest.param(pod("a"), 0, 0, id="a pod without volumes"),
+        pytest.param(pod("a", claims=["mine"]), 1, 0, id="a user of the claim"),
+        pytest.param(pod("a", claims=["mine", "mine"]), 2, 0, id="who mentions it twice"),
+        pytest.param(pod("a", namespace="other", claims=["mine"]), 1, 0, id="even in another namespace"),
+        pytest.param(pod("a", claims=["ours"]), 0, 0, id="a claim that may be shared"),
+        pytest.param(pod("a", volumes=[disk("d"), disk("d")]), 0, 1, id="a holder of the disk counts once"),
+        pytest.param(pod("a", volumes=[disk("e")]), 0, 0, id="another disk"),
+    ],
+)
+def test_what_a_pod_that_comes_or_goes_changes(other: Pod, claim_uses: int, disk_holders: int) -> None:
+    engine = engine_of(*TWO_NODES, EXCLUSIVE, SHARED)
+    plugin = plugin_of(engine, VolumeRestrictions)
+    answer = plugin.pre_filter(engine.record(pod(volumes=[disk("d")], claims=["mine", "ours"])))
+    assert isinstance(answer, Proceed)
+    assert plugin.measures(answer.state) == 2
+    assert tuple(plugin.contribution(answer.state, engine.record(other), 0)) == (claim_uses, disk_holders)
+
+
+def test_differences_count_only_on_their_row() -> None:
+    holder = pod("holder", uid="1", volumes=[disk("d")], on="n1")
+    engine = engine_of(*TWO_NODES, EXCLUSIVE, holder, pod("user", uid="2", claims=["mine"], on="n1"))
+    plugin = plugin_of(engine, VolumeRestrictions)
+    answer = plugin.pre_filter(engine.record(pod(volumes=[disk("d")], claims=["mine"])))
+    assert isinstance(answer, Proceed)
+    rows = np.array([0, 1])
+    assert plugin.filter(answer.state, rows).tolist() == [1, 2]
+    without_user = np.array([[-1, 0], [0, 0]])
+    assert plugin.filter_adjusted(answer.state, rows, without_user).tolist() == [1, 2]
+    without_both = np.array([[-1, 0], [-1, 0]])
+    assert plugin.filter_adjusted(answer.state, rows, without_both).tolist() == [0, 2]
+
+
+def test_preemption_frees_an_exclusive_claim_by_evicting_its_user() -> None:
+    user = pod("user", uid="1", claims=["mine"], on="n2", priority=1)
+    engine = engine_of(*TWO_NODES, EXCLUSIVE, user)
+    plugin = plugin_of(engine, VolumeRestrictions)
+    answer = plugin.pre_filter(engine.record(pod(claims=["mine"], priority=10)))
+    assert isinstance(answer, Proceed)
+    gone = np.array([[0, -1], [0, 0]])
+    assert plugin.filter_adjusted(answer.state, np.array([0, 1]), gone).tolist() == [2, 0]
+
 
 DATA = pod(claims=["data"])
 SCRATCH = pod(volumes=[ephemeral("scratch")])
@@ -234,7 +459,7 @@ WANTING = pod(claims=["data"], volumes=[disk("d", read_only=True)])
         pytest.param({"before": node(), "after": node(zone="a")}, False, id="a node has another label"),
     ],
 )
-def test_a_pod_that_wants_a_disk_or_a_claim(change: Change, is_queued: bool) -> None:
+def test_hints_of_a_pod_with_a_disk_or_a_claim(change: Change, is_queued: bool) -> None:
     assert queues(VolumeRestrictions, WANTING, **change) is is_queued
 
 
@@ -257,5 +482,5 @@ def in_zones(text: str, **others: str) -> ApiObject:
         pytest.param({"before": in_zones("a__"), "after": volume("pv-1")}, False, id="a label that is no list is none"),
     ],
 )
-def test_a_pod_whose_volumes_are_elsewhere(change: Change, is_queued: bool) -> None:
+def test_hints_of_a_pod_whose_volumes_are_in_another_zone(change: Change, is_queued: bool) -> None:
     assert queues(VolumeZone, DATA, **change) is is_queued

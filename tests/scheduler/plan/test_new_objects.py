@@ -12,7 +12,7 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import CSINode
-from mooring.scheduler.plan.new_nodes import known_objects_of_nodes
+from mooring.scheduler.plan.new_objects import cluster_objects_of_nodes
 from mooring.scheduler.plan.planner import Planner
 from mooring.scheduler.plan.request import NodeType, PlanRequest, PlanResult, Question
 from tests.api.builders import node_selector, term
@@ -29,7 +29,7 @@ DRIVER = "disk.example.com"
 def added(objects: Sequence[ApiObject], pods: Sequence[Pod], *examples: str) -> PlanResult:
     """The fewest nodes like these, which leave no trace in the cluster."""
     engine = engine_of(*objects)
-    others = known_objects_of_nodes(engine.columns, examples)
+    others = cluster_objects_of_nodes(engine.columns, examples)
     nodes = {each.metadata.name: each for each in objects if isinstance(each, Node)}
     types = tuple(
         NodeType(name, nodes[name], price=1.0 + place, others=others[name]) for place, name in enumerate(examples)
@@ -94,7 +94,7 @@ def test_devices(devices: list[ApiObject], used: list[ApiObject], pods: int, nod
         ),
     ],
 )
-def test_a_node_without_devices_of_its_own_helps_nobody(devices: list[ApiObject]) -> None:
+def test_a_new_node_without_devices_helps_no_pod(devices: list[ApiObject]) -> None:
     claims, asking = one_each(2)
     result = added([device_class(), node("n1"), *devices, *claims], asking, "n1")
     assert counts(result) == {}
@@ -126,7 +126,7 @@ def test_volume_limits() -> None:
     objects: list[ApiObject] = [node("n1", unschedulable=True), csi_node("n1", **{DRIVER: 2}), *storage]
     result = added(objects, [pod(f"p-{name}", claims=[name]) for name in names], "n1")
     assert counts(result) == {"n1": 3}
-    assert CSINode in {type(each) for each in known_objects_of_nodes(engine_of(*objects).columns, ["n1"])["n1"]}
+    assert CSINode in {type(each) for each in cluster_objects_of_nodes(engine_of(*objects).columns, ["n1"])["n1"]}
 
 
 def test_extended_resources_and_the_pods_of_daemon_sets() -> None:

@@ -1,9 +1,10 @@
-"""Event handlers of nodes and other objects: the columns, the object store, and the events for the queue."""
+"""Event handlers: the columns, the object stores, and the events for the queue; lists of pods in pages."""
 
 from __future__ import annotations
 
 import logging
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import pytest
 from msgspec.structs import replace
@@ -12,17 +13,54 @@ from mooring.api.kinds import NODE, POD, Kind, kind_of_view
 from mooring.api.views.devices import ResourceSlice
 from mooring.api.views.meta import ApiObject, Condition, ObjectMeta
 from mooring.api.views.node import Node
+from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Namespace, PodDisruptionBudget, Service
 from mooring.apiserver.storage.stored_form import decoded
-from mooring.client.interface import Change
-from mooring.scheduler.event_handlers.objects import WATCHED, EventTiming, NodeEventHandler, ObjectEventHandler
+from mooring.client.interface import Change, UnavailableClient
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cache.resources import CPU
+from mooring.scheduler.config import load_configuration
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.event_handlers import WATCHED, EventTiming, NodeEventHandler, ObjectEventHandler, PodEventHandler
 from mooring.scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from mooring.scheduler.queue.queue import SchedulingQueue
+from mooring.scheduler.scheduler import Scheduler
 from tests.api_servers import store_object
 from tests.builders import budget, namespace, node, pod, service
 from tests.device_builders import device, slice_of
-from tests.scheduler.event_handlers.recording_queue import RecordedEvent, recording_queue
 from tests.scheduler.harness import engine_of
 from tests.scheduler.world import World, plain, play
+
+RecordedEvent = tuple[str, str | None, str | None]
+
+
+class RecordingQueue(SchedulingQueue):
+    """A real queue that records the events."""
+
+    events: list[RecordedEvent]
+    nodes: list[tuple[str, ...]]
+    """The nodes in the columns at the time of each event."""
+    engine: Engine
+
+    def move_all_to_active_or_backoff(
+        self, event: ClusterEvent, old: Any = None, new: Any = None, pre_check: Callable[[PodInfo], bool] | None = None
+    ) -> int:
+        self.events.append((event.label, _name(old), _name(new)))
+        self.nodes.append(tuple(sorted(self.engine.columns.row_of)))
+        return super().move_all_to_active_or_backoff(event, old, new, pre_check)
+
+
+def recording_queue(engine: Engine) -> RecordingQueue:
+    queue = RecordingQueue({name: cycle.profile for name, cycle in engine.cycles.items()}, clock=VirtualClock())
+    queue.events, queue.nodes, queue.engine = [], [], engine
+    return queue
+
+
+def _name(view: Any) -> str | None:
+    return None if view is None else view.metadata.name
 
 
 def at(view: Namespace, revision: str) -> Namespace:
@@ -320,3 +358,71 @@ def test_how_long_events_take_is_measured_by_event() -> None:
         ("NodeDelete", 1.0),
         ("NamespaceAdd", 1.0),
     ]
+
+
+FIRST = [pod("a", uid="a", on="n1"), pod("b", uid="b", on="n2"), pod("c", uid="c"), pod("d", uid="d")]
+SECOND = [pod("b", uid="b", on="n2"), pod("c", uid="c", on="n1"), pod("e", uid="e")]
+
+
+def replace_all(handler: PodEventHandler, views: list[Pod]) -> None:
+    handler.replace(views, "1")
+
+
+def replace_in_pages(handler: PodEventHandler, views: list[Pod]) -> None:
+    handler.begin_list()
+    for view in views:
+        handler.take_page([view])
+    handler.end_list("1")
+
+
+def replace_after_a_failure(handler: PodEventHandler, views: list[Pod]) -> None:
+    handler.begin_list()
+    handler.take_page(FIRST[:2])
+    replace_in_pages(handler, views)
+
+
+@pytest.mark.parametrize("tell", [replace_all, replace_in_pages, replace_after_a_failure])
+def test_pods_that_are_in_no_page_are_removed(tell: object) -> None:
+    async def listed() -> None:
+        scheduler = Scheduler(UnavailableClient(), load_configuration(None), clock=VirtualClock(), entropy=Entropy(1))
+        for name in ("n1", "n2"):
+            scheduler.engine.put(node(name))
+        handler = scheduler.pods
+        assert callable(tell)
+        tell(handler, FIRST)
+        assert _picture(handler, scheduler) == (["a on n1", "b on n2"], ["c", "d"], 2)
+        tell(handler, SECOND)
+        assert _picture(handler, scheduler) == (["b on n2", "c on n1"], ["e"], 1)
+
+    run(listed())
+
+
+@pytest.mark.parametrize(
+    ("updated", "cpu_milli"),
+    [
+        pytest.param(pod("a", uid="a", on="n1", cpu=1, labels={"zone": "z"}), 1_000, id="other labels"),
+        pytest.param(pod("a", uid="a", on="n1", cpu=1, terminating=True), 1_000, id="terminating"),
+        pytest.param(pod("a", uid="a", on="n1", cpu=2, labels={"zone": "z"}), 2_000, id="other requests"),
+        pytest.param(pod("a", uid="a", on="n2", cpu=1, labels={"zone": "z"}), 1_000, id="another node"),
+    ],
+)
+def test_the_columns_count_the_latest_update_of_an_assigned_pod(updated: Pod, cpu_milli: int) -> None:
+    async def story() -> None:
+        scheduler = Scheduler(UnavailableClient(), load_configuration(None), clock=VirtualClock(), entropy=Entropy(1))
+        columns = scheduler.engine.columns
+        for name in ("n1", "n2"):
+            scheduler.engine.put(node(name))
+        scheduler.pods.put(pod("a", uid="a", on="n1", cpu=1))
+        scheduler.pods.put(updated)
+        record = columns.pods["a"]
+        assert (record.node_name, record.signature.labels) == (updated.spec.node_name, updated.metadata.labels)
+        assert record.terminating == (updated.metadata.deletion_timestamp is not None)
+        assert columns.resources.used[CPU].sum() == cpu_milli == columns.resources.used[CPU, record.row]
+        assert [list(pods.values()) for pods in columns.pods_on if pods] == [[record]]
+
+    run(story())
+
+
+def _picture(handler: PodEventHandler, scheduler: Scheduler) -> tuple[list[str], list[str], int]:
+    placed = sorted(f"{each.name} on {each.node_name}" for each in scheduler.engine.columns.pods.values())
+    return placed, sorted(each.name for each in handler.pending.values()), len(scheduler.queue)
