@@ -11,7 +11,7 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.timers import Timers
-from mooring.kubelet.write_queue import ERROR_RETRY_S, WriteQueue
+from mooring.kubelet.write_queue import ERROR_RETRY_S, WriteQueue, one_by_one
 
 
 def test_alarms_ring_in_the_order_of_their_times_and_then_of_their_setting() -> None:
@@ -102,7 +102,9 @@ async def until(condition: Callable[[], bool], clock: VirtualClock) -> None:
 
 def sent(clock: VirtualClock, send: Send, use: Use, in_flight_max: int = 2) -> None:
     async def main() -> None:
-        queue: WriteQueue[str] = WriteQueue("letters", send, clock, Timers(clock), in_flight_max=in_flight_max)
+        queue: WriteQueue[str] = WriteQueue(
+            "letters", one_by_one(send), clock, Timers(clock), in_flight_max=in_flight_max
+        )
         async with TaskGroup("post") as group:
             queue.start(group)
             await use(queue)

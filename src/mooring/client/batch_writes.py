@@ -103,8 +103,13 @@ async def renew_leases(
     """Set `spec.renewTime` of each lease."""
     if len(names) > 1 and isinstance(client, BatchWrites):
         return await client.renew_leases(namespace, names, renew_time_s)
-    patch = {"spec": {"renewTime": format_rfc3339_micro(renew_time_s)}}
+    patch = renewal_patch(renew_time_s)
     return await outcomes_of(lambda name: client.patch(LEASE, namespace, name, patch, form=PatchForm.MERGE), names)
+
+
+def renewal_patch(renew_time_s: float) -> JsonObject:
+    """The smallest patch that renews a lease: 5,000 nodes send 500 of them per second."""
+    return {"spec": {"renewTime": format_rfc3339_micro(renew_time_s)}}
 
 
 def named(template: JsonObject, name: str) -> JsonObject:
@@ -126,6 +131,6 @@ async def outcomes_of(
         except ClientError as error:
             return error
 
-    if len(items) == 1:  # without a task
-        return [await outcome(items[0])]
+    if len(items) < 2:  # without a task
+        return [await outcome(item) for item in items]
     return await run_bounded(outcome, items, limit=REQUESTS_MAX, name="batch")
