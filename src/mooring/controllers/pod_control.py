@@ -86,10 +86,11 @@ class PodControl:
         if not pod["metadata"].get("labels"):
             raise PodControlError("unable to create pods, no labels")
         return [
-            self._told(owner, outcome) for outcome in await create_many(self._client, POD, namespace, pod, [""] * count)
+            self._record(owner, outcome)
+            for outcome in await create_many(self._client, POD, namespace, pod, [""] * count)
         ]
 
-    def _told(self, owner: ApiObject, outcome: bytes | ClientError) -> CreatedPod | ClientError:
+    def _record(self, owner: ApiObject, outcome: bytes | ClientError) -> CreatedPod | ClientError:
         """Record the event of a creation."""
         if isinstance(outcome, ClientError):
             if not is_namespace_terminating(outcome):
