@@ -490,6 +490,14 @@ class Batches:
         monkeypatch.setattr(LoopbackClient, "patch_status_many", record_statuses)
 
 
+async def make_unready(play: Play, names: Sequence[str]) -> None:
+    """What the node lifecycle controller does to the pods of a lost node."""
+    for name in names:
+        await play.change(
+            name, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, subresource="status"
+        )
+
+
 def test_leases_that_are_due_together_are_renewed_together(monkeypatch: pytest.MonkeyPatch) -> None:
     batches = Batches(monkeypatch)
 
@@ -516,10 +524,8 @@ def test_statuses_that_wait_together_are_written_together(monkeypatch: pytest.Mo
             await play.create(pod(name))
         await play.wait(10.0)
         play.kubelets.silence("node-0")
+        await make_unready(play, names)
         for name in names[:10]:
-            await play.change(
-                name, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, subresource="status"
-            )
             await play.delete(name)
         await play.wait(10.0)
         batches.statuses.clear()
@@ -552,10 +558,7 @@ def test_a_rejected_status_does_not_stop_the_others_of_its_batch(
         await play.wait(10.0)
         rejected_ip = (await play.status("web-1"))["podIP"]
         play.kubelets.silence("node-0")
-        for name in names:
-            await play.change(
-                name, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, subresource="status"
-            )
+        await make_unready(play, names)
         batches.statuses.clear()
         play.kubelets.resume("node-0")
         await play.wait(10.0)
@@ -580,9 +583,18 @@ def test_the_events_of_own_status_writes_are_skipped(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(PodSink, "apply", record)
 
     async def story(play: Play) -> None:
-        for number in range(20):
-            await play.create(pod(f"web-{number}"))
+        names = [f"web-{number}" for number in range(20)]
+        for name in names:
+            await play.create(pod(name))
         await play.wait(10.0)
-        assert sorted(applied) == sorted(f"ADDED web-{number}" for number in range(20))
+        assert sorted(applied) == sorted(f"ADDED {name}" for name in names)
+        play.kubelets.silence("node-0")
+        await make_unready(play, names)
+        await play.wait(1.0)
+        applied.clear()
+        play.kubelets.resume("node-0")  # all statuses are written together
+        await play.wait(1.0)
+        assert {await play.line(name) for name in names} == {"Running ready main=running"}
+        assert applied == []
 
     played(story)
