@@ -6,9 +6,10 @@ adds are none of their business. They need the namespaces `default` and `kube-sy
 
 from __future__ import annotations
 
+from tests.client.contract_batches import BatchContract
 from tests.client.contract_changing import ChangingContract, DeletingContract
 from tests.client.contract_reading import ReadingContract, WatchingContract
 
 
-class ClientContract(ReadingContract, ChangingContract, DeletingContract, WatchingContract):
+class ClientContract(ReadingContract, ChangingContract, DeletingContract, BatchContract, WatchingContract):
     """Inherit it and override `play`."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 import pytest
 
 from mooring.api.decode import decode_as
-from mooring.api.kinds import REPLICA_SET
+from mooring.api.document import Document
+from mooring.api.kinds import POD, REPLICA_SET, RESOURCE_QUOTA, Kind
 from mooring.api.views.workloads import ReplicaSet
+from mooring.apiserver.loopback import LoopbackClient
+from mooring.apiserver.server import ApiServer
 from mooring.client.errors import ClientError, ForbiddenError, NoAnswerError, NotFoundError, ServerError, StatusCause
 from mooring.client.events import EventKey, EventRecorder
 from mooring.client.informer import Informer
-from mooring.client.interface import Change
+from mooring.client.interface import Change, JsonObject, PatchForm
 from mooring.controllers.documents import (
     document_of,
     is_being_deleted,
@@ -22,10 +25,10 @@ from mooring.controllers.documents import (
     read_document,
 )
 from mooring.controllers.expectations import EXPECTED_S_MAX, Expectations, WriteExpectations
-from mooring.controllers.pod_control import PodControl, PodControlError, pod_of_template
+from mooring.controllers.pod_control import CreatedPod, PodControl, PodControlError, pod_of_template
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
-from tests.api_servers import open_loopback_client
+from tests.api_servers import ADMIN, open_loopback_client, with_api_server
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 from tests.controllers.builders import replica_set, replica_set_view, template
 
@@ -252,7 +255,9 @@ def test_a_pod_of_a_template() -> None:
 def test_creations_and_deletions_are_reported() -> None:
     async def story(fixture: PodControlFixture) -> None:
         pod = pod_of_template(template({"app": "web"}), OWNER)
-        name = (await fixture.control.create("default", pod, OWNER)).name
+        [created] = await fixture.control.create("default", pod, OWNER)
+        assert isinstance(created, CreatedPod)
+        name = created.name
         await fixture.control.delete("default", name, OWNER)
         assert fixture.recorded == [
             ("web", "SuccessfulCreate", f"Created pod: {name}"),
@@ -268,9 +273,11 @@ def test_creations_and_deletions_are_reported() -> None:
 def test_failures_are_reported() -> None:
     async def story(fixture: PodControlFixture) -> None:
         pod = pod_of_template(template({"app": "web"}), OWNER)
-        with pytest.raises(ServerError):
-            await fixture.control.create("default", pod, OWNER)
-        name = (await fixture.control.create("default", pod, OWNER)).name
+        [error] = await fixture.control.create("default", pod, OWNER)
+        assert isinstance(error, ServerError)
+        [created] = await fixture.control.create("default", pod, OWNER)
+        assert isinstance(created, CreatedPod)
+        name = created.name
         with pytest.raises(PodControlError, match="unable to delete pods: "):
             await fixture.control.delete("default", name, OWNER)
         assert [reason for _, reason, _ in fixture.recorded] == ["FailedCreate", "SuccessfulCreate", "FailedDelete"]
@@ -308,6 +315,81 @@ def test_batches_grow_until_one_fails(count: int, fails_at: int | None, attempts
         assert (len(tried), done, error is not None) == (attempts, succeeded, fails_at is not None)
 
     play_pod_control(story)
+
+
+class CountingClient(LoopbackClient):
+    """A client that records the sizes of its batches."""
+
+    def __init__(self, api_server: ApiServer) -> None:
+        super().__init__(api_server, ADMIN, "test")
+        self.batches: list[int] = []
+
+    async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
+        self.batches.append(1)
+        return await super().create(kind, namespace, body, is_answer_wanted=is_answer_wanted)
+
+    async def create_many(
+        self, kind: Kind, namespace: str, template: JsonObject, names: Sequence[str]
+    ) -> Sequence[bytes | ClientError]:
+        self.batches.append(len(names))
+        return await super().create_many(kind, namespace, template, names)
+
+
+@pytest.mark.parametrize(
+    ("count", "wanted_max", "is_one_template", "batches"),
+    [
+        pytest.param(60, 60, True, [1, 2, 4, 8, 16, 16, 13], id="of one template"),
+        pytest.param(6, 6, False, [1] * 6, id="of different templates"),
+        pytest.param(60, 40, True, [1, 2, 4, 8, 16, 16], id="no longer wanted after 40 pods"),
+    ],
+)
+def test_pods_of_one_template_are_created_in_batches(
+    count: int, wanted_max: int, is_one_template: bool, batches: list[int]
+) -> None:
+    async def scenario(api_server: ApiServer, _: LoopbackClient) -> None:
+        client, recorded = CountingClient(api_server), list[str]()
+        recorder = EventRecorder(lambda key, note: recorded.append(key[2]), "test")
+        expectations = Expectations(api_server.clock, lambda revision: True)
+        control = PodControl(client, recorder, api_server.clock, expectations)
+        pod = pod_of_template(template({"app": "web"}), OWNER)
+        expectations.expect_creations(OWNER.key, count)
+        created, error = await control.create_pods(
+            OWNER, count, lambda number: pod if is_one_template else {**pod}, lambda: sum(client.batches) < wanted_max
+        )
+        assert client.batches == batches
+        assert (created, error) == (sum(batches), None)
+        assert recorded == ["SuccessfulCreate"] * created
+        assert len((await client.list(POD)).items) == created
+        assert expectations.are_met(OWNER.key)
+
+    with_api_server(scenario)
+
+
+def test_each_rejected_pod_of_a_batch_is_told_and_no_longer_expected() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        async with open_loopback_client(clock) as client:
+            quota: Document = {"metadata": {"name": "few"}, "spec": {"hard": {"pods": "5"}}}
+            used = {"status": {"hard": {"pods": "5"}, "used": {"pods": "0"}}}
+            await client.create(RESOURCE_QUOTA, "default", quota)
+            await client.patch(RESOURCE_QUOTA, "default", "few", used, form=PatchForm.MERGE, subresource="status")
+            recorded = list[str]()
+            recorder = EventRecorder(lambda key, note: recorded.append(key[2]), "test")
+            expectations = Expectations(clock, lambda revision: False)
+            control = PodControl(client, recorder, clock, expectations)
+            pod = pod_of_template(template({"app": "web"}), OWNER)
+            expectations.expect_creations(OWNER.key, 10)
+            created, error = await control.create_pods(OWNER, 10, lambda number: pod)
+            assert created == 5
+            assert isinstance(error, ForbiddenError)
+            assert recorded == ["SuccessfulCreate"] * 5 + ["FailedCreate"] * 2
+            for _ in range(5):
+                assert not expectations.are_met(OWNER.key)
+                expectations.creation_seen(OWNER.key)
+            assert expectations.are_met(OWNER.key)
+
+    run(main(), clock)
 
 
 def test_a_namespace_that_goes_away_is_known_by_its_cause() -> None:

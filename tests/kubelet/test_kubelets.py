@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 
 from mooring.api.decode import convert_as
-from mooring.api.kinds import CORE_EVENT, LEASE, NODE, POD
+from mooring.api.kinds import CORE_EVENT, LEASE, NODE, POD, Kind
 from mooring.api.views.node import Node
-from mooring.client.errors import BadRequestError, NotFoundError
+from mooring.apiserver.loopback import LoopbackClient
+from mooring.client.batch_writes import StatusPatch, Written
+from mooring.client.errors import BadRequestError, ClientError, NotFoundError
 from mooring.client.http.list_watch import HttpEvent
 from mooring.client.interface import EVERYTHING, Change, Client, PatchForm
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
+from mooring.kubelet import status_manager
 from mooring.kubelet.kubelets import Kubelets, NodeSink, PodSink
+from mooring.kubelet.pod_status import status_patch
 from mooring.kubelet.settings import KubeletSettings
 from mooring.kubelet.status_manager import OwnWrites
 from mooring.kubelet.views import KubeletPod
@@ -454,3 +461,140 @@ def test_everything_converges_after_a_storm(seed: int) -> None:
         assert len((await play.client.list(POD)).items) == PODS // 2
 
     played(story, KubeletSettings(count=3), seed=seed, through=through)
+
+
+# --- Leases and statuses are written in batches ----------------------------------------------------------------------
+
+
+class Batches:
+    """Records the batches of all loopback clients."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.leases: list[list[str]] = []
+        self.statuses: list[list[str]] = []
+        renew_leases, patch_status_many = LoopbackClient.renew_leases, LoopbackClient.patch_status_many
+
+        async def record_leases(
+            client: LoopbackClient, namespace: str, names: Sequence[str], renew_time_s: float
+        ) -> Sequence[bytes | ClientError]:
+            self.leases.append([*names])
+            return await renew_leases(client, namespace, names, renew_time_s)
+
+        async def record_statuses(
+            client: LoopbackClient, kind: Kind, patches: Sequence[StatusPatch], written: Written
+        ) -> Sequence[bytes | ClientError]:
+            self.statuses.append([patch.name for patch in patches])
+            return await patch_status_many(client, kind, patches, written)
+
+        monkeypatch.setattr(LoopbackClient, "renew_leases", record_leases)
+        monkeypatch.setattr(LoopbackClient, "patch_status_many", record_statuses)
+
+
+async def make_unready(play: Play, names: Sequence[str]) -> None:
+    """What the node lifecycle controller does to the pods of a lost node."""
+    for name in names:
+        await play.change(
+            name, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, subresource="status"
+        )
+
+
+def test_leases_that_are_due_together_are_renewed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = Batches(monkeypatch)
+
+    async def story(play: Play) -> None:
+        await play.client.delete(LEASE, "kube-node-lease", "node-7")
+        play.kubelets.silence("node-8")
+        await play.wait(20.0)
+        batches.leases.clear()
+        await play.wait(10.0)
+        renewed = [name for batch in batches.leases for name in batch]
+        assert sorted(renewed) == sorted(name for name in play.kubelets.node_names if name != "node-8")
+        assert all(2 <= len(batch) <= 16 for batch in batches.leases)
+        assert len(batches.leases) <= 100
+
+    played(story, KubeletSettings(count=300))
+
+
+def test_statuses_that_wait_together_are_written_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = Batches(monkeypatch)
+
+    async def story(play: Play) -> None:
+        names = [f"web-{number}" for number in range(20)]
+        for name in names:
+            await play.create(pod(name))
+        await play.wait(10.0)
+        play.kubelets.silence("node-0")
+        await make_unready(play, names)
+        for name in names[:10]:
+            await play.delete(name)
+        await play.wait(10.0)
+        batches.statuses.clear()
+        play.kubelets.resume("node-0")
+        await play.wait(1.0)
+        assert batches.statuses[:2] == [names[:16], names[16:]]
+        assert {await play.line(name) for name in names[10:]} == {"Running ready main=running"}
+        await play.wait(40.0)
+        assert {await play.line(name) for name in names[:10]} == {"gone"}
+
+    played(story)
+
+
+def test_a_rejected_status_does_not_stop_the_others_of_its_batch(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    batches = Batches(monkeypatch)
+    rejected_ip = ""
+
+    def status_patch_with_one_invalid(status: Body, last: Body) -> Body:
+        return {"startTime": "yesterday"} if status.get("podIP") == rejected_ip else status_patch(status, last)
+
+    monkeypatch.setattr(status_manager, "status_patch", status_patch_with_one_invalid)
+
+    async def story(play: Play) -> None:
+        nonlocal rejected_ip
+        names = [f"web-{number}" for number in range(4)]
+        for name in names:
+            await play.create(pod(name))
+        await play.wait(10.0)
+        rejected_ip = (await play.status("web-1"))["podIP"]
+        play.kubelets.silence("node-0")
+        await make_unready(play, names)
+        batches.statuses.clear()
+        play.kubelets.resume("node-0")
+        await play.wait(10.0)
+        assert batches.statuses == [names]
+        ready = [name for name in names if await play.line(name) == "Running ready main=running"]
+        assert ready == ["web-0", "web-2", "web-3"]
+        assert "writing the status of pod default/web-1 failed: " in caplog.text
+
+    with caplog.at_level(logging.WARNING):
+        played(story)
+
+
+def test_the_events_of_own_status_writes_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decoding a pod again for each of its status writes would cost more than the write."""
+    applied: list[str] = []
+    apply = PodSink.apply
+
+    def record(sink: PodSink, change: Change, view: KubeletPod) -> None:
+        applied.append(f"{change.value} {view.metadata.name}")
+        apply(sink, change, view)
+
+    monkeypatch.setattr(PodSink, "apply", record)
+
+    async def story(play: Play) -> None:
+        names = [f"web-{number}" for number in range(20)]
+        for name in names:
+            await play.create(pod(name))
+        await play.wait(10.0)
+        assert sorted(applied) == sorted(f"ADDED {name}" for name in names)
+        play.kubelets.silence("node-0")
+        await make_unready(play, names)
+        await play.wait(1.0)
+        applied.clear()
+        play.kubelets.resume("node-0")  # all statuses are written together
+        await play.wait(1.0)
+        assert {await play.line(name) for name in names} == {"Running ready main=running"}
+        assert applied == []
+
+    played(story)

@@ -11,6 +11,7 @@ import pytest
 from mooring.api.decode import convert_as
 from mooring.api.kinds import LEASE, NODE
 from mooring.api.views.node import Node
+from mooring.client.batch_writes import renewal_patch
 from mooring.client.interface import EVERYTHING
 from mooring.kit.clock import VIRTUAL_WALL_S
 from mooring.kubelet.node_state import NodeState
@@ -21,7 +22,6 @@ from mooring.kubelet.node_status import (
     lease_document,
     needs_correction,
     node_document,
-    renewal_patch,
 )
 from mooring.kubelet.settings import KubeletSettings, NodeCapacity, host_settings
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script

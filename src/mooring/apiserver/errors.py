@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import TracebackType
 
 from mooring.api.field_errors import NO_PATH, quoted
 from mooring.api.kinds import CORE_EVENT, EVENT, Kind
@@ -215,3 +216,19 @@ def store_error_status(error: StoreError) -> StatusError:
             return ServerError(str(error), code=507, reason="InsufficientStorage")
         case _:
             return ServerError(f"Internal error occurred: {error}")
+
+
+class _StoreErrors:
+    """Converts errors of the store to errors of a client."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, StoreError):
+            raise store_error_status(error) from error
+
+
+STORE_ERRORS = _StoreErrors()

@@ -7,23 +7,26 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+from collections.abc import Sequence
+from functools import partial
 from typing import cast
 
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
+from mooring.api.kinds import LEASE, POD, SERVICE_ACCOUNT, Kind
 from mooring.apiserver.call import Call, FieldValidation
-from mooring.apiserver.errors import store_error_status
+from mooring.apiserver.errors import STORE_ERRORS
+from mooring.apiserver.registry import batches, patches
 from mooring.apiserver.registry import create as creating
 from mooring.apiserver.registry import delete as deleting
-from mooring.apiserver.registry import patches
 from mooring.apiserver.registry.binding import bind
 from mooring.apiserver.registry.eviction import evict
-from mooring.apiserver.registry.update import put
+from mooring.apiserver.registry.update import Changed, put
 from mooring.apiserver.server import ApiServer, issue_token
 from mooring.apiserver.storage.stored_form import stored_form, with_revision
+from mooring.client.batch_writes import StatusPatch, Written, named
+from mooring.client.errors import ClientError
 from mooring.client.interface import (
     EVERYTHING,
     Deletion,
@@ -35,28 +38,11 @@ from mooring.client.interface import (
 )
 from mooring.kit.clock import format_rfc3339
 from mooring.serving.users import User
-from mooring.store.interface import StoreError
 
 JSON = "application/json"
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, object]).decode
-
-
-class _StoreErrors:
-    """Converts errors of the store to errors of a client."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, StoreError):
-            raise store_error_status(error) from error
-
-
-_STORE_ERRORS = _StoreErrors()
 
 
 class LoopbackClient:
@@ -91,15 +77,15 @@ class LoopbackClient:
     # ------------------------------------------------------------------------------------------------ writing
 
     async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
-        with _STORE_ERRORS:
+        with STORE_ERRORS:
             created = await self._created(self._call("create", kind, namespace), body)
             if not is_answer_wanted:
                 return b""
-            return created.answer or _answer(kind, created.document)
+            return _answer(kind, created)
 
     async def dry_run_create(self, kind: Kind, namespace: str, body: JsonObject) -> Document:
         """The object that `create` would store. Nothing is stored."""
-        with _STORE_ERRORS:
+        with STORE_ERRORS:
             call = self._call("create", kind, namespace)
             call.is_dry_run = True
             return (await self._created(call, body)).document
@@ -113,33 +99,33 @@ class LoopbackClient:
         return await creating.create(self._api_server.context, resource, call, obj)
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
-        with _STORE_ERRORS:
+        with STORE_ERRORS:
             resource = self._api_server.resources.of_kind(kind)
             call = self._call("update", kind, namespace, name, subresource)
             data = _encode(body)
             call.size_bytes = len(data)
             read = self._api_server.body_reader(resource, call, data, JSON)
             changed = await put(self._api_server.context, resource, call, read)
-            return changed.answer or _answer(kind, changed.document)
+            return _answer(kind, changed)
 
     async def patch(
         self, kind: Kind, namespace: str, name: str, patch: object, *, form: PatchForm, subresource: str = ""
     ) -> bytes:
-        with _STORE_ERRORS:
+        with STORE_ERRORS:
             resource = self._api_server.resources.of_kind(kind)
             call = self._call("patch", kind, namespace, name, subresource)
             read = self._api_server.document_reader(resource, form)
             changed = await patches.patch(self._api_server.context, resource, call, patches.Patch(form, patch), read)
-            return changed.answer or _answer(kind, changed.document)
+            return _answer(kind, changed)
 
     async def delete(self, kind: Kind, namespace: str, name: str, deletion: Deletion | None = None) -> None:
-        with _STORE_ERRORS:
+        with STORE_ERRORS:
             resource = self._api_server.resources.of_kind(kind)
             call = self._call("delete", kind, namespace, name)
             await deleting.delete(self._api_server.context, resource, call, _delete_options(deletion))
 
     async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
-        with _STORE_ERRORS:
+        with STORE_ERRORS:
             call = self._call("create", POD, namespace, name, "binding")
             metadata = {"name": name, "namespace": namespace}
             if uid:
@@ -149,16 +135,58 @@ class LoopbackClient:
 
     async def evict(self, namespace: str, name: str, uid: str) -> None:
         """Evict a pod. `TooManyRequestsError` if a disruption budget forbids it."""
-        with _STORE_ERRORS:
+        with STORE_ERRORS:
             call = self._call("create", POD, namespace, name, "eviction")
             metadata = {"name": name, "namespace": namespace}
             body = {"metadata": metadata, "deleteOptions": {"preconditions": {"uid": uid}}}
             await evict(self._api_server.context, call, body)
 
     async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes:
-        with _STORE_ERRORS:
+        with STORE_ERRORS:
             call = self._call("create", SERVICE_ACCOUNT, namespace, name, "token")
             return _encode(await issue_token(self._api_server, call, cast(Document, _decode(_encode(request)))))
+
+    # ---------------------------------------------------------------------------------------------- batch writes
+
+    async def create_many(
+        self, kind: Kind, namespace: str, template: JsonObject, names: Sequence[str]
+    ) -> Sequence[bytes | ClientError]:
+        resource, size_bytes = self._api_server.resources.of_kind(kind), len(_encode(template))
+
+        def new_call(namespace: str, name: str) -> Call:
+            call = self._call("create", kind, namespace)
+            call.size_bytes = size_bytes
+            return call
+
+        def read(name: str, call: Call) -> Document:
+            return self._api_server.body_reader(resource, call, _encode(named(template, name)), JSON)()
+
+        outcomes = await batches.create_many(self._api_server.context, resource, new_call, namespace, names, read)
+        return [_outcome(kind, each) for each in outcomes]
+
+    async def patch_status_many(
+        self, kind: Kind, patches: Sequence[StatusPatch], written: Written
+    ) -> Sequence[bytes | ClientError]:
+        resource, new_call = (
+            self._api_server.resources.of_kind(kind),
+            partial(self._call, "patch", kind, subresource="status"),
+        )
+        read = self._api_server.document_reader(resource, PatchForm.STRATEGIC)
+
+        def answer(index: int, changed: Changed) -> bytes:
+            answer = _answer(kind, changed)
+            written(index, answer)
+            return answer
+
+        return await batches.patch_status_many(self._api_server.context, resource, new_call, patches, read, answer)
+
+    async def renew_leases(
+        self, namespace: str, names: Sequence[str], renew_time_s: float
+    ) -> Sequence[bytes | ClientError]:
+        resource, new_call = self._api_server.resources.of_kind(LEASE), partial(self._call, "patch", LEASE)
+        context = self._api_server.context
+        outcomes = await batches.renew_leases(context, resource, new_call, namespace, names, renew_time_s)
+        return [_outcome(LEASE, each) for each in outcomes]
 
     # --------------------------------------------------------------------------------------------------- parts
 
@@ -178,11 +206,18 @@ class LoopbackClient:
         )
 
 
-def _answer(kind: Kind, document: Document) -> bytes:
+def _answer(kind: Kind, done: creating.Created | Changed) -> bytes:
     """An object in the form in which it is read and watched."""
-    metadata = dict(document["metadata"])
+    answer = done.answer
+    if answer is not None:
+        return answer
+    metadata = dict(done.document["metadata"])
     revision = int(metadata.pop("resourceVersion"))
-    return with_revision(stored_form(kind, document, metadata), revision)
+    return with_revision(stored_form(kind, done.document, metadata), revision)
+
+
+def _outcome(kind: Kind, done: creating.Created | Changed | ClientError) -> bytes | ClientError:
+    return done if isinstance(done, ClientError) else _answer(kind, done)
 
 
 def _delete_options(deletion: Deletion | None) -> deleting.DeleteOptions:

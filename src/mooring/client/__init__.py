@@ -2,14 +2,15 @@
 
 In reading order:
 
-    interface    the protocol of a client: reads, writes, watches
-    errors       errors of the API
-    http         the client over HTTP
-    kubeconfig   connections from kubeconfig files
-    reflector    lists and watches one kind
-    informer     caches, indexes and event handlers on a reflector
-    workqueue    the work queue of a controller
-    ratelimit    token buckets
-    events       writes events
-    election     leader election with a Lease
+    interface     the protocol of a client: reads, writes, watches
+    errors        errors of the API
+    batch_writes  many similar objects with one call
+    http          the client over HTTP
+    kubeconfig    connections from kubeconfig files
+    reflector     lists and watches one kind
+    informer      caches, indexes and event handlers on a reflector
+    workqueue     the work queue of a controller
+    ratelimit     token buckets
+    events        writes events
+    election      leader election with a Lease
 """

@@ -14,7 +14,7 @@ Unix socket. The contract suite in `tests/client` holds for both.
 4. A change that moves an object into the selection is ADDED, one that moves it out is DELETED.
 
 Token requests of service accounts are an interface of their own (`TokenRequests`): only kubelets make them. So are dry
-runs (`DryRuns`), which only the console makes.
+runs (`DryRuns`), which only the console makes, and batch writes (`mooring.client.batch_writes`).
 
 `UnavailableClient` serves scheduling engines that only decide. Decisions need no requests; a plugin that writes makes
 one, which fails with the reason.

@@ -6,13 +6,13 @@ Inputs: a template and a number of pods, or pods to delete. Outputs: requests; e
 1. Creation starts with one pod, then two, four and so on (slow start): a template that a quota or a webhook rejects
    costs one request instead of five hundred. The first batch with an error is the last.
 2. At most `CONCURRENT_REQUESTS_MAX` requests are pending for one owner. After `CREATIONS_IN_A_ROW_MAX` pods other
-   tasks run, also on a client that never suspends.
+   tasks run, also on a client that never suspends. Up to that many pods of one template are created with one call.
 3. The caller sets the expectations of an owner. `create_pods` and `delete_pods` lower them for requests that fail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -21,6 +21,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD
 from mooring.api.views.meta import ApiObject, View
 from mooring.api.views.pod import Pod
+from mooring.client.batch_writes import create_many
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.events import EventRecorder
 from mooring.client.interface import Client
@@ -78,17 +79,24 @@ class PodControl:
         self._clock = clock
         self._expectations = expectations
 
-    async def create(self, namespace: str, pod: Document, owner: ApiObject) -> CreatedPod:
-        """Create one pod. Raises `ClientError`, after an event."""
+    async def create(
+        self, namespace: str, pod: Document, owner: ApiObject, count: int = 1
+    ) -> list[CreatedPod | ClientError]:
+        """Create pods of one template. Returns the pod or the error of each, after an event."""
         if not pod["metadata"].get("labels"):
             raise PodControlError("unable to create pods, no labels")
-        try:
-            answer = await self._client.create(POD, namespace, pod)
-        except ClientError as error:
-            if not is_namespace_terminating(error):
-                self._recorder.event(owner, "Warning", "FailedCreate", f"Error creating: {error}")
-            raise
-        created = _read(answer).metadata
+        return [
+            self._record(owner, outcome)
+            for outcome in await create_many(self._client, POD, namespace, pod, [""] * count)
+        ]
+
+    def _record(self, owner: ApiObject, outcome: bytes | ClientError) -> CreatedPod | ClientError:
+        """Record the event of a creation."""
+        if isinstance(outcome, ClientError):
+            if not is_namespace_terminating(outcome):
+                self._recorder.event(owner, "Warning", "FailedCreate", f"Error creating: {outcome}")
+            return outcome
+        created = _read(outcome).metadata
         self._recorder.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {created.name}")
         return created
 
@@ -112,26 +120,43 @@ class PodControl:
     ) -> tuple[int, Exception | None]:
         """Create pods that the owner's expectations include. `make_pod` gets the number of each pod.
 
-        Stops without an error when `is_wanted` turns false. Returns how many pods were created, and the first error.
+        Pods that are the same document are created together. Stops without an error when `is_wanted` turns false.
+        Returns how many pods were created, and the first error.
         """
         key, namespace = owner.key, owner.metadata.namespace
-        attempted = 0
+        attempted = succeeded = 0
 
-        async def create_one(number: int) -> None:
-            nonlocal attempted
+        async def create_equal(pods: Sequence[Document]) -> None:
+            nonlocal attempted, succeeded
             if not is_wanted():
                 raise _NotWantedError
-            attempted += 1
+            attempted += len(pods)
             try:
-                created = await self.create(namespace, make_pod(number), owner)
-            except (ClientError, PodControlError) as error:
-                if is_namespace_terminating(error):
-                    return  # and keep expecting it: a retry cannot succeed either
-                self._expectations.creation_failed(key)
+                outcomes = await self.create(namespace, pods[0], owner, len(pods))
+            except PodControlError:
+                self._expectations.creation_failed(key, len(pods))
                 raise
-            self._expectations.creation_answered(key, created.resource_version)
+            errors = []
+            for outcome in outcomes:
+                if isinstance(outcome, CreatedPod):
+                    self._expectations.creation_answered(key, outcome.resource_version)
+                elif not is_namespace_terminating(outcome):  # else keep expecting it: a retry cannot succeed either
+                    self._expectations.creation_failed(key)
+                    errors.append(outcome)
+            succeeded += len(pods) - len(errors)
+            if len(pods) == CREATIONS_IN_A_ROW_MAX:
+                await self._clock.wait(0)
+            if errors:
+                raise errors[0]
 
-        succeeded, error = await self.slow_start_batch(count, create_one)
+        error: Exception | None = None
+        for numbers in _slow_start(count):
+            groups = _equal_pods([make_pod(number) for number in numbers])
+            limit = CONCURRENT_REQUESTS_MAX // max(map(len, groups))
+            errors = await self.run_all(groups, create_equal, limit=limit)
+            if errors:
+                error = errors[0]
+                break
         if attempted < count:
             self._expectations.creation_failed(key, count - attempted)
         return succeeded, error if not isinstance(error, _NotWantedError) else None
@@ -158,18 +183,21 @@ class PodControl:
         self, count: int, create_one: Callable[[int], Awaitable[None]]
     ) -> tuple[int, Exception | None]:
         """Call `create_one` with 0, 1, … in growing batches. Returns how many succeeded, and the first error."""
-        done = succeeded = 0
-        batch = min(count, BATCH_INITIAL)
-        while batch > 0:
-            errors = await self.run_all([*range(done, done + batch)], create_one)
-            succeeded += batch - len(errors)
+        succeeded = 0
+        for numbers in _slow_start(count):
+            errors = await self.run_all([*numbers], create_one)
+            succeeded += len(numbers) - len(errors)
             if errors:
                 return succeeded, errors[0]
-            done += batch
-            batch = min(2 * batch, count - done)
         return succeeded, None
 
-    async def run_all(self, items: list[_Item], work: Callable[[_Item], Awaitable[None]]) -> list[Exception]:
+    async def run_all(
+        self,
+        items: list[_Item],
+        work: Callable[[_Item], Awaitable[None]],
+        *,
+        limit: int = CONCURRENT_REQUESTS_MAX,
+    ) -> list[Exception]:
         """Call `work` for every item, several at a time. Returns the errors, in the order of the items."""
         taken = 0
 
@@ -187,5 +215,25 @@ class PodControl:
         if len(items) == 1:
             errors = [await run_one(items[0])]
         else:
-            errors = await run_bounded(run_one, items, limit=CONCURRENT_REQUESTS_MAX, name="pod control")
+            errors = await run_bounded(run_one, items, limit=limit, name="pod control")
         return [error for error in errors if error is not None]
+
+
+def _slow_start(count: int) -> Iterator[range]:
+    """The numbers 0, 1, … in growing batches."""
+    done, batch = 0, min(count, BATCH_INITIAL)
+    while batch > 0:
+        yield range(done, done + batch)
+        done += batch
+        batch = min(2 * batch, count - done)
+
+
+def _equal_pods(pods: Sequence[Document]) -> list[list[Document]]:
+    """Pods that follow each other and are the same document, at most `CREATIONS_IN_A_ROW_MAX` together."""
+    groups: list[list[Document]] = []
+    for pod in pods:
+        if groups and groups[-1][0] is pod and len(groups[-1]) < CREATIONS_IN_A_ROW_MAX:
+            groups[-1].append(pod)
+        else:
+            groups.append([pod])
+    return groups

@@ -222,7 +222,9 @@ async def run_bounded(
             results[index] = await work(item)
 
     async with TaskGroup(name) as group:
-        for worker in range(min(limit, len(waiting))):
+        group.start(work_on_the_next(), name="0")
+        await asyncio.sleep(0)  # one task is enough for work that never waits, as with a loopback client
+        for worker in range(1, min(limit, len(waiting) + 1)):
             group.start(work_on_the_next(), name=str(worker))
     return [results[index] for index in range(len(results))]
 

@@ -25,6 +25,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD, RESOURCE_SLICE
 from mooring.api.views.meta import ObjectReference
 from mooring.api.views.node import Node
+from mooring.client.batch_writes import batch_max
 from mooring.client.errors import AlreadyExistsError, BadRequestError, ClientError
 from mooring.client.events import CoreFormat, EventWriter
 from mooring.client.interface import Change, Client, PatchForm, WatchEvent
@@ -52,7 +53,7 @@ from mooring.kubelet.simulated.stage_file import load_stage_sets
 from mooring.kubelet.status_manager import OwnWrites, StatusManager
 from mooring.kubelet.timers import Timers
 from mooring.kubelet.views import KubeletPod
-from mooring.kubelet.write_queue import WriteQueue
+from mooring.kubelet.write_queue import WRITES_PER_TURN, WriteQueue, one_by_one
 
 _HAS_NODE = b'"nodeName":"'
 REGISTRATION_RETRY_S = 2.0
@@ -154,14 +155,23 @@ class Kubelets:
         writer = StatusManager(client, self._workers, self._own_writes)
         in_flight_max = settings.pod_writes_in_flight_max
         self._statuses: WriteQueue[str] = WriteQueue(
-            "pod statuses", writer.send, clock, self._timers, in_flight_max=in_flight_max
+            "pod statuses",
+            writer.send,
+            clock,
+            self._timers,
+            in_flight_max=in_flight_max,
+            keys_max=batch_max(client, WRITES_PER_TURN),
         )
         self._registrations: WriteQueue[str] = WriteQueue(
-            "registrations", self._register, clock, self._timers, in_flight_max=settings.node_writes_in_flight_max
+            "registrations",
+            one_by_one(self._register),
+            clock,
+            self._timers,
+            in_flight_max=settings.node_writes_in_flight_max,
         )
         self._slices: WriteQueue[str] = WriteQueue(
             "resource slices",
-            self._publish_devices,
+            one_by_one(self._publish_devices),
             clock,
             self._timers,
             in_flight_max=settings.node_writes_in_flight_max,

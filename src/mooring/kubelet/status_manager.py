@@ -1,7 +1,7 @@
 """The status manager: writes pod statuses to the API, and deletes terminated pods.
 
-Input: the uid of a pod whose status changed, from the write queue. Output: one patch with the difference; then, for a
-terminated pod with a deletion timestamp, its deletion.
+Input: the uids of pods whose status changed, from the write queue. Output: one patch of each with the difference; then,
+for a terminated pod with a deletion timestamp, its deletion.
 
  1. Patch and deletion carry the uid of the pod: another pod of the same name is not affected.
  2. A pod that does not exist needs no status. A status that validation rejects is logged, not retried.
@@ -9,17 +9,19 @@ terminated pod with a deletion timestamp, its deletion.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD
 from mooring.api.views.meta import Int64, Timestamp, View
+from mooring.client.batch_writes import StatusPatch, outcomes_of, patch_status_many
 from mooring.client.errors import ClientError, ConflictError, InvalidError, NotFoundError, StatusError
-from mooring.client.interface import Client, Deletion, PatchForm
+from mooring.client.interface import Client, Deletion
 from mooring.kubelet.pod_status import revision_number, status_patch
 from mooring.kubelet.pod_worker import PodWorker
+from mooring.kubelet.views import KubeletPod
 
 RETRY_S = 2.0
 REFUSED_S = 30.0
@@ -70,41 +72,41 @@ class StatusManager:
         self._workers = workers
         self._own_writes = own_writes
 
-    async def send(self, uid: str) -> float | None:
-        """Write the status of a pod. Returns the seconds after which to retry, or None."""
-        worker = self._workers.get(uid)
-        if worker is None or worker.node.is_silent:
-            return None
-        try:
-            await self._write(worker)
-            if worker.needs_deletion:
-                await self._delete(worker)
-        except NotFoundError:
-            return None
-        except InvalidError as error:
-            logger.warning("writing the status of pod %s failed: %s", worker.pod.key, error)
-            return None
-        except ClientError as error:
-            # A conflict as well: if another pod has this name, its watch event removes the worker.
-            return _retry_s(error, worker)
-        return None
+    async def send(self, uids: Sequence[str]) -> list[float | None]:
+        """Write the statuses of pods. Returns for each the seconds after which to retry, or None."""
+        found = (self._workers.get(uid) for uid in uids)
+        workers = [worker for worker in found if worker is not None and not worker.node.is_silent]
+        errors = await self._write(workers)
+        ended = [worker for worker in workers if worker.uid not in errors and worker.needs_deletion]
+        errors |= _errors_of(ended, await outcomes_of(self._delete, ended))
+        retries_s = {worker.uid: _retry_s(errors.get(worker.uid), worker) for worker in workers}
+        return [retries_s.get(uid) for uid in uids]
 
-    async def _write(self, worker: PodWorker) -> None:
-        status = worker.status()
-        patch = status_patch(status, _decode(worker.last_status) if worker.last_status else {})
-        if not patch:
-            return
-        metadata = worker.pod.metadata
-        body = {"metadata": {"uid": metadata.uid}, "status": patch}
-        answer = await self._client.patch(
-            POD, metadata.namespace, metadata.name, body, form=PatchForm.STRATEGIC, subresource="status"
-        )
-        reported = _read_answer(answer).metadata
+    async def _write(self, workers: Sequence[PodWorker]) -> dict[str, ClientError]:
+        """Write the statuses that changed. Returns the errors by uid."""
+        changed: list[tuple[PodWorker, KubeletPod, Document]] = []
+        patches: list[StatusPatch] = []
+        for worker in workers:
+            pod, status = worker.pod, worker.status()
+            patch = status_patch(status, _decode(worker.last_status) if worker.last_status else {})
+            if patch:
+                changed.append((worker, pod, status))
+                metadata = pod.metadata
+                patches.append(StatusPatch(metadata.namespace, metadata.name, metadata.uid, patch))
+
+        def written(index: int, answer: bytes) -> None:
+            self._written(*changed[index], answer)
+
+        outcomes = await patch_status_many(self._client, POD, patches, written)
+        return _errors_of([worker for worker, _, _ in changed], outcomes)
+
+    def _written(self, worker: PodWorker, pod: KubeletPod, status: Document, answer: bytes) -> None:
+        """`pod`: the object that the worker knew when it sent the status."""
+        metadata, reported = pod.metadata, _read_answer(answer).metadata
         worker.status_written(_encode(status), revision_number(reported.resource_version))
         if (reported.generation, reported.deletion_timestamp) == (metadata.generation, metadata.deletion_timestamp):
-            self._own_writes.expect(
-                reported.resource_version
-            )  # the event contains nothing that the worker does not know
+            # The event of this write contains nothing that the worker does not know.
+            self._own_writes.expect(reported.resource_version)
 
     async def _delete(self, worker: PodWorker) -> None:
         metadata = worker.pod.metadata
@@ -112,8 +114,16 @@ class StatusManager:
         worker.is_deletion_sent = True
 
 
-def _retry_s(error: ClientError, worker: PodWorker) -> float:
+def _errors_of(workers: Sequence[PodWorker], outcomes: Sequence[object]) -> dict[str, ClientError]:
+    pairs = zip(workers, outcomes, strict=True)
+    return {worker.uid: outcome for worker, outcome in pairs if isinstance(outcome, ClientError)}
+
+
+def _retry_s(error: ClientError | None, worker: PodWorker) -> float | None:
+    if error is None or isinstance(error, NotFoundError):
+        return None
+    # A conflict as well: if another pod has this name, its watch event removes the worker.
     if error.can_help_to_retry or isinstance(error, ConflictError):
         return max(RETRY_S, (error.retry_after_s or 0.0) if isinstance(error, StatusError) else 0.0)
     logger.warning("writing the status of pod %s failed: %s", worker.pod.key, error)
-    return REFUSED_S
+    return None if isinstance(error, InvalidError) else REFUSED_S

@@ -21,6 +21,7 @@ from mooring.apiserver.access.certificates import new_key
 from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
+from mooring.client.batch_writes import renewal_patch
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Deletion, JsonObject, PatchForm, Propagation
 from mooring.client.reflector import Reflector
@@ -31,7 +32,6 @@ from mooring.controllers.manager import ControllerManager
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.kubelets import Kubelets
-from mooring.kubelet.node_status import renewal_patch
 from mooring.kubelet.settings import KubeletSettings
 from mooring.scheduler.scheduler import Scheduler
 from mooring.simulator.cluster_objects import STAGES

@@ -1,6 +1,7 @@
 """The registry: the verbs of the API, carried out on the store.
 
     create, update, patches        write an object: decode, default, admit, validate, store
+    batches                        many similar objects in one call, each written as itself
     spec_cache                     decoded, defaulted and validated specs by their exact bytes
     delete                         delete an object, immediately or with a grace period
     binding, eviction              bind a pod; delete a pod if disruption budgets allow it

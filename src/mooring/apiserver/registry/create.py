@@ -3,7 +3,7 @@
 Input: a call and a canonical, defaulted document. Output: the stored document with its resourceVersion, or a
 `StatusError`.
 
-    create = admit, then create_admitted: prepare, validate, check, store
+    create = admit_new, then create_admitted: name, prepare, validate, check, store
 """
 
 from __future__ import annotations
@@ -50,13 +50,15 @@ class Created(NamedTuple):
 
 async def create(context: RegistryContext, resource: Resource, call: Call, obj: Document) -> Created:
     """Create an object. `obj` is changed."""
+    await admit_new(context, resource, call, obj)
+    return await create_admitted(context, resource, call, obj)
+
+
+async def admit_new(context: RegistryContext, resource: Resource, call: Call, obj: Document) -> None:
+    """The first half: managed fields and mutating admission."""
     await context.run(resource.strategy, call, _begin, context, resource, call, obj)
     await context.admission.admit(Attempt(Operation.CREATE, call, obj, None))
-    metadata = obj["metadata"]
-    drop_duplicate_owners(metadata, call, is_after_admission=True)
-    if metadata.get("name") or not metadata.get("generateName"):
-        return await create_admitted(context, resource, call, obj)
-    return await _create_with_generated_name(context, resource, call, obj)
+    drop_duplicate_owners(obj["metadata"], call, is_after_admission=True)
 
 
 def _begin(context: RegistryContext, resource: Resource, call: Call, obj: Document) -> None:
@@ -69,7 +71,14 @@ def _begin(context: RegistryContext, resource: Resource, call: Call, obj: Docume
 
 
 async def create_admitted(context: RegistryContext, resource: Resource, call: Call, obj: Document) -> Created:
-    """The second half: prepare, validate, check, store."""
+    """The second half: name, prepare, validate, check, store."""
+    metadata = obj["metadata"]
+    if metadata.get("name") or not metadata.get("generateName"):
+        return await _create_named(context, resource, call, obj)
+    return await _create_with_generated_name(context, resource, call, obj)
+
+
+async def _create_named(context: RegistryContext, resource: Resource, call: Call, obj: Document) -> Created:
     kind, metadata = resource.kind, obj["metadata"]
     fill_system_fields(metadata, call, context.entropy)
     ensure_namespace(kind, metadata, call.namespace)
@@ -113,7 +122,7 @@ async def _create_with_generated_name(
     for tries_left in reversed(range(GENERATED_NAME_TRIES_MAX)):
         attempt = {**obj, "metadata": {**obj["metadata"], "name": generated_name(prefix, context.entropy)}}
         try:
-            return await create_admitted(context, resource, call, attempt)
+            return await _create_named(context, resource, call, attempt)
         except AlreadyExistsError:
             if not tries_left:
                 raise
