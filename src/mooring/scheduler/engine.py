@@ -152,7 +152,7 @@ class Engine:
         node already.
         """
         manifest = load_object(pod) if isinstance(pod, str) else pod
-        view = manifest if isinstance(manifest, Pod) else convert_as(Pod, self._named(manifest))
+        view = manifest if isinstance(manifest, Pod) else convert_as(Pod, self._with_name_and_namespace(manifest))
         known = self.columns.pods.get(view.metadata.uid or view.key)
         if known is not None:
             raise ValueError(f"pod {view.key} is on node {known.node_name} already; give the next one another name")
@@ -164,7 +164,7 @@ class Engine:
             return decision
         return replace(decision, node_name=None, status=status, message=status.message)
 
-    def _named(self, manifest: Mapping[str, object]) -> Mapping[str, object]:
+    def _with_name_and_namespace(self, manifest: Mapping[str, object]) -> Mapping[str, object]:
         metadata = manifest.get("metadata") or {}
         if not isinstance(metadata, Mapping):
             return manifest  # decoding reports the error

@@ -106,7 +106,7 @@ class StrictDecoder:
         self._custom = custom or {}
 
     def struct(self, kind: type[S], data: object, path: str = "") -> S:
-        fields = _fields(kind)
+        fields = _struct_fields(kind)
         found = self._object(data, path)
         values: dict[str, object] = {}
         for key, value in found.items():
@@ -232,7 +232,7 @@ _NAMES: dict[type, str] = {str: "text", bool: "true or false", float: "a number"
 
 
 @cache
-def _fields(kind: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+def _struct_fields(kind: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
     return {field.encode_name: field for field in msgspec.structs.fields(kind)}
 
 
@@ -376,7 +376,7 @@ def _completed(configuration: SchedulerConfiguration, data: object) -> Scheduler
     profiles = configuration.profiles or (KubeSchedulerProfile(),)
     if len(profiles) > 1:
         # Only a single profile may omit its name. With several, validation reports the ones without a name.
-        given = [_named(profile) for profile in written["profiles"]]
+        given = [_has_name(profile) for profile in written["profiles"]]
         profiles = tuple(
             profile if is_named else msgspec.structs.replace(profile, scheduler_name="")
             for profile, is_named in zip(profiles, given)
@@ -391,7 +391,7 @@ def _completed(configuration: SchedulerConfiguration, data: object) -> Scheduler
     )
 
 
-def _named(profile: object) -> bool:
+def _has_name(profile: object) -> bool:
     return isinstance(profile, Mapping) and profile.get("schedulerName") is not None
 
 

@@ -279,7 +279,7 @@ def totals_of(
     in_use = np.zeros(columns.height, dtype=np.int64)
     failed = np.zeros(columns.height, dtype=np.bool_)
     for pooled in inventory.slices():
-        for device, rows in _seen(pooled, columns, failed):
+        for device, rows in _devices_with_rows(pooled, columns, failed):
             try:
                 is_one = counts_for(device_class, device.kind)
             except DeviceAllocationError:
@@ -292,7 +292,7 @@ def totals_of(
     return DeviceTotals(np.where(failed, 0, devices), np.where(failed, 0, in_use))
 
 
-def _seen(each: PooledSlice, columns: Columns, failed: Bools) -> Iterator[tuple[PooledDevice, Bools]]:
+def _devices_with_rows(each: PooledSlice, columns: Columns, failed: Bools) -> Iterator[tuple[PooledDevice, Bools]]:
     """The devices of a slice, each with the rows that see it."""
     spec = each.view.spec
     if not each.selects_per_device:

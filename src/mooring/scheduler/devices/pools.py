@@ -301,10 +301,10 @@ def view_of(
         whole = [pooled for pooled in slices if pooled.generation == generation]
         if len(whole) != slice_count:
             return PoolView(pool_id, is_incomplete=True)
-    return _built(pool_id, seen, whole, matching)
+    return _build_view(pool_id, seen, whole, matching)
 
 
-def _built(
+def _build_view(
     pool_id: PoolId,
     seen: Sequence[PooledSlice],
     whole: Sequence[PooledSlice],

@@ -115,38 +115,40 @@ class ExtenderBindingResult(NamedTuple):
 
 
 def read_filter_result(raw: bytes) -> ExtenderFilterResult:
-    fields = _fields(_json(raw))
+    fields = _lowercase_fields(_json(raw))
     names, nodes = fields.get("nodenames"), fields.get("nodes")
     return ExtenderFilterResult(
         tuple(map(_text, _list(names))) if names is not None else None,
-        tuple(map(_name_of, _list(_fields(nodes).get("items")))) if nodes is not None else None,
-        {name: _text(text) for name, text in _map(fields.get("failednodes")).items()},
-        {name: _text(text) for name, text in _map(fields.get("failedandunresolvablenodes")).items()},
+        tuple(map(_name_of, _list(_lowercase_fields(nodes).get("items")))) if nodes is not None else None,
+        {name: _text(text) for name, text in _mapping(fields.get("failednodes")).items()},
+        {name: _text(text) for name, text in _mapping(fields.get("failedandunresolvablenodes")).items()},
         _text(fields.get("error")),
     )
 
 
 def read_host_priorities(raw: bytes) -> tuple[HostPriority, ...]:
-    entries = map(_fields, _list(_json(raw)))
+    entries = map(_lowercase_fields, _list(_json(raw)))
     return tuple(HostPriority(_text(entry.get("host")), _number(entry.get("score"))) for entry in entries)
 
 
 def read_preemption_result(raw: bytes) -> ExtenderPreemptionResult:
-    by_node = _map(_fields(_json(raw)).get("nodenametometavictims"))
-    return ExtenderPreemptionResult({name: _meta_victims(_fields(victims)) for name, victims in by_node.items()})
+    by_node = _mapping(_lowercase_fields(_json(raw)).get("nodenametometavictims"))
+    return ExtenderPreemptionResult(
+        {name: _meta_victims(_lowercase_fields(victims)) for name, victims in by_node.items()}
+    )
 
 
 def read_binding_result(raw: bytes) -> ExtenderBindingResult:
-    return ExtenderBindingResult(_text(_fields(_json(raw)).get("error")))
+    return ExtenderBindingResult(_text(_lowercase_fields(_json(raw)).get("error")))
 
 
 def _meta_victims(fields: Mapping[str, object]) -> MetaVictims:
-    uids = tuple(_text(_fields(pod).get("uid")) for pod in _list(fields.get("pods")))
+    uids = tuple(_text(_lowercase_fields(pod).get("uid")) for pod in _list(fields.get("pods")))
     return MetaVictims(uids, _number(fields.get("numpdbviolations")))
 
 
 def _name_of(node: object) -> str:
-    return _text(_fields(_fields(node).get("metadata")).get("name"))
+    return _text(_lowercase_fields(_lowercase_fields(node).get("metadata")).get("name"))
 
 
 def _json(raw: bytes) -> object:
@@ -159,28 +161,28 @@ def _json(raw: bytes) -> object:
     return found
 
 
-def _fields(value: object) -> dict[str, object]:
+def _lowercase_fields(value: object) -> dict[str, object]:
     """The fields of an object by their names in lower case."""
-    return {name.lower(): each for name, each in _map(value).items()}
+    return {name.lower(): each for name, each in _mapping(value).items()}
 
 
-def _map(value: object) -> dict[str, object]:
-    return {} if value is None else _as(dict[str, object], value)
+def _mapping(value: object) -> dict[str, object]:
+    return {} if value is None else _convert(dict[str, object], value)
 
 
 def _list(value: object) -> list[object]:
-    return [] if value is None else _as(list[object], value)
+    return [] if value is None else _convert(list[object], value)
 
 
 def _text(value: object) -> str:
-    return "" if value is None else _as(str, value)
+    return "" if value is None else _convert(str, value)
 
 
 def _number(value: object) -> int:
-    return 0 if value is None else _as(int, value)
+    return 0 if value is None else _convert(int, value)
 
 
-def _as(kind: type[Read], value: object) -> Read:
+def _convert(kind: type[Read], value: object) -> Read:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:

@@ -65,7 +65,7 @@ def source_of(plugin: type[Plugin]) -> tuple[str, str]:
 def installed_plugins() -> list[type[Plugin]]:
     """The plugins of all installed packages, sorted by the names of their entry points."""
     found = sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value))
-    return [_offered(point) for point in found]
+    return [_load_entry_point(point) for point in found]
 
 
 def _imported(source: str, module_name: str, name: str) -> type[Plugin]:
@@ -75,20 +75,20 @@ def _imported(source: str, module_name: str, name: str) -> type[Plugin]:
         raise PluginFileError(f"{source}: {module_name} cannot be imported: {_describe(error)}") from error
     if not hasattr(module, name):
         raise PluginFileError(f"{source}: {module_name} has no {name}")
-    return _checked(source, getattr(module, name))
+    return _plugin_class(source, getattr(module, name))
 
 
-def _offered(point: EntryPoint) -> type[Plugin]:
+def _load_entry_point(point: EntryPoint) -> type[Plugin]:
     package = point.dist.name if point.dist is not None else "some package"
     source = f"entry point {point.name} of {package} ({point.value})"
     try:
         offered = point.load()
     except Exception as error:
         raise PluginFileError(f"{source}: cannot be imported: {_describe(error)}; repair or uninstall it") from error
-    return _checked(source, offered)
+    return _plugin_class(source, offered)
 
 
-def _checked(source: str, found: object) -> type[Plugin]:
+def _plugin_class(source: str, found: object) -> type[Plugin]:
     if isinstance(found, type) and issubclass(found, Plugin):
         return found
     raise PluginFileError(f"{source}: is {found!r}, expected a class that inherits from FilterPlugin, ScorePlugin, …")

@@ -181,7 +181,7 @@ def _empty(what_if: WhatIf, names: Sequence[str]) -> Slices[list[Move] | None]:
         cordon(what_if, name)
     moves: list[Move] = []
     for name in names:
-        for pod in _on(what_if, name):
+        for pod in _pods_on(what_if, name):
             if removal_outcome(pod) is not RemovalOutcome.MOVES:
                 continue
             if budgets.blocking(pod):
@@ -230,7 +230,7 @@ def _move_pods_from(what_if: WhatIf, pod: PodInfo, name: str, limit: int) -> Sli
     budgets = eviction_budgets(what_if)
     movable = [
         candidate
-        for candidate in _on(what_if, name)
+        for candidate in _pods_on(what_if, name)
         if removal_outcome(candidate) is RemovalOutcome.MOVES and not budgets.blocking(candidate)
     ]
     movable.sort(key=lambda each: (-_share(what_if, each, name), each.key))
@@ -245,7 +245,7 @@ def _move_pods_from(what_if: WhatIf, pod: PodInfo, name: str, limit: int) -> Sli
         evicted.append(candidate)
     if not (yield from _fits(what_if, pod, name)):
         return None
-    needed = yield from _needed(what_if, pod, name, evicted, mark)
+    needed = yield from _needed_evictions(what_if, pod, name, evicted, mark)
     placed = what_if.decide(pod)
     if placed.node_name is None or what_if.place(placed) is not None:
         return None
@@ -258,7 +258,9 @@ def _move_pods_from(what_if: WhatIf, pod: PodInfo, name: str, limit: int) -> Sli
     return moves
 
 
-def _needed(what_if: WhatIf, pod: PodInfo, name: str, evicted: list[PodInfo], mark: int) -> Slices[list[PodInfo]]:
+def _needed_evictions(
+    what_if: WhatIf, pod: PodInfo, name: str, evicted: list[PodInfo], mark: int
+) -> Slices[list[PodInfo]]:
     """The evicted pods without which the pod does not fit: the others are put back, smallest first."""
     needed = list(evicted)
     for victim in reversed(evicted):
@@ -290,7 +292,7 @@ def _place_replacement(what_if: WhatIf, pod: PodInfo, from_node: str) -> Slices[
     return Move(pod.key, from_node, decision.node_name)
 
 
-def _on(what_if: WhatIf, name: str) -> list[PodInfo]:
+def _pods_on(what_if: WhatIf, name: str) -> list[PodInfo]:
     return sorted(what_if.pods_on(name), key=lambda pod: (-pod.priority, pod.key))
 
 

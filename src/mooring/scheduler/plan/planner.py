@@ -199,10 +199,10 @@ def _with_pods(result: PlanResult, placed: Placed) -> PlanResult:
 
 
 def _similar(name: str, names: Iterable[str]) -> list[str]:
-    """Names that are like this one. Comparing takes about 50 µs, so those with a longer common beginning go first."""
-    candidates = nlargest(NAMES_COMPARED_MAX, names, key=lambda each: _common_beginning(each, name))
+    """Names that are like this one. Comparing takes about 50 µs, so those with a longer common prefix go first."""
+    candidates = nlargest(NAMES_COMPARED_MAX, names, key=lambda other: _common_prefix_length(other, name))
     return get_close_matches(name, candidates, n=3)
 
 
-def _common_beginning(one: str, other: str) -> int:
+def _common_prefix_length(one: str, other: str) -> int:
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

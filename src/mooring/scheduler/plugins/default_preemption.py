@@ -278,14 +278,14 @@ class DefaultPreemption(PreEnqueue, PostFilter):
             window = rows[:length]
             state = table.state[window]
             is_candidate = state == CANDIDATE
-            end = _enough(is_candidate, is_candidate & (table.ranks[0, window] == 0), num_candidates)
+            end = _rows_until_enough(is_candidate, is_candidate & (table.ranks[0, window] == 0), num_candidates)
             unknown = window[:end][state[:end] == UNKNOWN]
             if len(unknown):
                 find_victims(attempt, unknown[: max(num_candidates, WINDOW_MIN)], self._budgets, table)
             elif end is None and length < len(rows):
                 length = min(len(rows), 2 * length)
             else:
-                return _listed(window[:end][is_candidate[:end]], table, num_candidates), window[:end]
+                return _kept_candidates(window[:end][is_candidate[:end]], table, num_candidates), window[:end]
 
     def _num_candidates(self, count: int) -> int:
         share = count * self._arguments.min_candidate_nodes_percentage // 100
@@ -323,7 +323,7 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         return self._rows_by_name
 
 
-def _enough(is_candidate: Bools, is_clean: Bools, num_candidates: int) -> int | None:
+def _rows_until_enough(is_candidate: Bools, is_clean: Bools, num_candidates: int) -> int | None:
     """The number of rows with enough candidates, one of which violates no budget; None: all rows."""
     enough = np.cumsum(is_candidate) >= num_candidates
     if not num_candidates or not is_clean.any() or not enough[-1]:
@@ -331,7 +331,7 @@ def _enough(is_candidate: Bools, is_clean: Bools, num_candidates: int) -> int | 
     return max(int(np.argmax(enough)), int(np.argmax(is_clean))) + 1
 
 
-def _listed(candidates: Int64s, table: VictimTable, num_candidates: int) -> Int64s:
+def _kept_candidates(candidates: Int64s, table: VictimTable, num_candidates: int) -> Int64s:
     """The candidates that kube-scheduler keeps: up to `num_candidates` that violate no budget, and as many that do."""
     is_clean = table.ranks[0, candidates] == 0
     return candidates[np.where(is_clean, np.cumsum(is_clean), np.cumsum(~is_clean)) <= num_candidates]

@@ -289,13 +289,13 @@ class NodeResourcesFit(
 
     def _may_fit_now(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
         """Whether an added or changed node is large enough, and a requested resource has grown."""
-        requests, offered = _requests(pod.signature), self._offered(new)
+        requests, offered = _requests(pod.signature), self._allocatable_of(new)
         if offered.get(PODS_NAME, 0) < 1:
             return QueueingHint.SKIP
         for name, amount in requests.items():
             if amount > offered.get(name, 0) and not self._is_left_to_devices(name, offered):
                 return QueueingHint.SKIP
-        return queue_if(old is None or self._has_grown(requests, self._offered(old), offered))
+        return queue_if(old is None or self._has_grown(requests, self._allocatable_of(old), offered))
 
     def _has_grown(self, requests: Amounts, before: Amounts, after: Amounts) -> bool:
         return after.get(PODS_NAME, 0) > before.get(PODS_NAME, 0) or any(
@@ -305,7 +305,7 @@ class NodeResourcesFit(
     def _is_left_to_devices(self, name: str, offered: Amounts) -> bool:
         return offered.get(name, 0) <= 0 and self._devices.has_device_class(name)
 
-    def _offered(self, node: Node) -> Amounts:
+    def _allocatable_of(self, node: Node) -> Amounts:
         for known, amounts in self._offers:
             if known is node:
                 return amounts

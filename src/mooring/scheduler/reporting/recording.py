@@ -235,7 +235,7 @@ class Recording:
             self._waiting_lists.add(kind)
         if self._ended:
             return
-        at = self._at()
+        at = self._elapsed_s()
         for view in views:
             line = self._encoder.encode(ItemLine(at, kind, self._document(view)))
             self._lines.append(line)
@@ -244,16 +244,16 @@ class Recording:
 
     def changed(self, kind: str, change: Change, view: ApiObject) -> None:
         if not self._ended:
-            self._put(ChangeLine(self._at(), kind, change, self._document(view)))
+            self._put(ChangeLine(self._elapsed_s(), kind, change, self._document(view)))
 
     def forgotten(self, uid: str) -> None:
-        self._put(ForgetLine(self._at(), uid))
+        self._put(ForgetLine(self._elapsed_s(), uid))
 
     def decided(self, decision: Decision) -> None:
         plan = decision.preemption
         self._put(
             DecisionLine(
-                self._at(),
+                self._elapsed_s(),
                 decision.pod.key,
                 decision.pod.uid,
                 decision.node_name,
@@ -267,17 +267,17 @@ class Recording:
         )
 
     def failed(self, pod: PodInfo, error: Exception) -> None:
-        self._put(ErrorLine(self._at(), pod.key, pod.uid, error_text(error)))
+        self._put(ErrorLine(self._elapsed_s(), pod.key, pod.uid, error_text(error)))
 
     def written(self, pod: PodInfo, plugin: str, view: ApiObject) -> None:
         if not self._ended:
             kind = kind_of_view(type(view)).resource
-            self._put(WriteLine(self._at(), pod.key, pod.uid, plugin, kind, self._document(view)))
+            self._put(WriteLine(self._elapsed_s(), pod.key, pod.uid, plugin, kind, self._document(view)))
 
     def binding_ended(self, pod: PodInfo, outcome: Outcome, message: str = "") -> None:
-        self._put(BindingLine(self._at(), pod.key, pod.uid, outcome, message))
+        self._put(BindingLine(self._elapsed_s(), pod.key, pod.uid, outcome, message))
 
-    def _at(self) -> float:
+    def _elapsed_s(self) -> float:
         return round(self._clock.now_s() - self._started_s, 6)
 
     def _document(self, view: ApiObject) -> msgspec.Raw:
@@ -352,7 +352,7 @@ class Recording:
         if self._file.closed:
             return
         reason = self._ended or "the scheduler stopped"
-        self._write_chunk(self._encoder.encode(EndLine(self._at(), reason)) + b"\n", zlib.Z_FINISH)
+        self._write_chunk(self._encoder.encode(EndLine(self._elapsed_s(), reason)) + b"\n", zlib.Z_FINISH)
         self._file.close()
 
     def _end_behind(self, waiting_bytes: int) -> None:

@@ -494,7 +494,9 @@ def _claim_obstacles(
     found = []
     for alternatives in claim.requests:
         counts = [_count_devices(request, pools, allocated) for request in alternatives]
-        if all(count[FREE] < _needed(request, count) for request, count in zip(alternatives, counts, strict=True)):
+        if all(
+            count[FREE] < _devices_needed(request, count) for request, count in zip(alternatives, counts, strict=True)
+        ):
             needs = " or ".join(_request_text(request) for request in alternatives)
             has = " or ".join(_counts_text(count) for count in counts)
             details: dict[str, str | int] = {
@@ -522,12 +524,12 @@ def _lacking_share(to_allocate: ClaimsToAllocate, pools: Sequence[PoolView], all
     for claim in to_allocate.outcomes.request.claims:
         for alternatives in claim.requests:
             counts = [(request, _count_devices(request, pools, allocated)) for request in alternatives]
-            needed = [(_needed(request, count), count[FREE] + count[IN_USE]) for request, count in counts]
+            needed = [(_devices_needed(request, count), count[FREE] + count[IN_USE]) for request, count in counts]
             shares.append(min((max(number - there, 0) / number for number, there in needed if number), default=0.0))
     return max(shares)
 
 
-def _needed(request: RequestAlternative, counts: Counter[str]) -> int:
+def _devices_needed(request: RequestAlternative, counts: Counter[str]) -> int:
     return max(1, sum(counts.values())) if request.is_all else request.count
 
 
