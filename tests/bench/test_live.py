@@ -103,7 +103,7 @@ def test_a_scheduler_that_is_stuck_is_reported() -> None:
 SIZE = Size(nodes=6, placed=12, waiting=5, pods=10)
 
 
-def coming_pods(workload: str, count: int) -> list[PodToCreate]:
+def pod_items(workload: str, count: int) -> list[PodToCreate]:
     return pods_to_create(islice(Scenario(read_workload(workload), SIZE).measured(), count))
 
 
@@ -133,7 +133,7 @@ def test_the_scheduler_has_seen_what_was_there_before() -> None:
 
 def test_pods_that_come_are_decided_and_then_it_is_quiet() -> None:
     async def story(cluster: LiveCluster) -> None:
-        assert await cluster.decide(coming_pods("loop-plain", 10), seconds_max=LIMIT_S) == 0
+        assert await cluster.decide(pod_items("loop-plain", 10), seconds_max=LIMIT_S) == 0
         assert await cluster.wait_until_quiet(seconds_max=LIMIT_S)
         assert len(cluster.scheduler.engine.columns.pods) == 22
 
@@ -160,8 +160,8 @@ def test_pods_come_without_a_resource_version_and_with_everything_else() -> None
         pytest.param("loop-mixed", 15, 2, id="two of 17 are refused"),
     ],
 )
-def test_what_is_expected_of_those_who_come(workload: str, placed: int, refused: int) -> None:
-    keys = expected(coming_pods(workload, 17))
+def test_expected_outcomes_of_pods(workload: str, placed: int, refused: int) -> None:
+    keys = expected(pod_items(workload, 17))
     assert tuple(map(len, keys)) == (placed, refused)
     assert all(key.startswith("/registry/pods/") for key in (*keys[0], *keys[1]))
 

@@ -33,7 +33,7 @@ def test_names_lose_what_they_have_in_common(names: list[str], width: int, shown
 
 
 @given(st.lists(st.text("ab.-", min_size=1, max_size=12), min_size=1, max_size=5, unique=True), st.integers(1, 14))
-def test_shortened_names_can_be_told_apart(names: list[str], width: int) -> None:
+def test_shortened_names_stay_distinct(names: list[str], width: int) -> None:
     shown = shortened_names(names, width)
     assert len(set(shown)) == len(names)
     for name, shortened in zip(names, shown):

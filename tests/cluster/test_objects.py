@@ -47,7 +47,7 @@ def test_a_custom_resource_may_follow_its_definition() -> None:
     with_api_server(scenario)
 
 
-def test_a_definition_whose_kind_is_taken_is_not_waited_for_longer_than_told() -> None:
+def test_a_definition_whose_kind_is_taken_is_awaited_up_to_the_limit() -> None:
     async def scenario(api_server: ApiServer, _: object) -> None:
         client = loopback_client(api_server)
         await create_object(api_server, client, definition("boats", "Boat"))

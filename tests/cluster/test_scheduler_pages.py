@@ -211,7 +211,7 @@ def test_an_invalid_query_is_rejected(path: str, query: dict[str, list[str]], co
     run(main(), clock)
 
 
-def test_who_leads_is_a_number() -> None:
+def test_leadership_is_a_gauge() -> None:
     clock = VirtualClock()
 
     async def main() -> None:
@@ -300,6 +300,6 @@ def test_pods_that_may_not_be_created_have_defaults_and_a_note() -> None:
     assert any("without priority" in note and 'User "viewer" cannot create' in note for note in found["notes"])
 
 
-def test_who_may_not_list_the_pods_of_a_namespace_plans_nothing_there() -> None:
+def test_plans_need_permission_to_list_the_pods_of_the_namespace() -> None:
     answer = asked(may_read=False)
     assert (answer.code, b"cannot list pods" in answer.body) == (422, True)

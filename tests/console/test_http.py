@@ -100,7 +100,7 @@ def test_without_a_session_there_is_a_page_that_says_how_to_get_one(tmp_path: Pa
         assert (moved.code, moved.headers["Location"]) == (301, "/console/")
 
 
-def test_a_link_logs_in_the_user_who_asked_for_it_with_that_users_rights(tmp_path: Path) -> None:
+def test_a_link_logs_in_the_user_that_requested_it(tmp_path: Path) -> None:
     with running(tmp_path, "--ephemeral", "--nodes", "1") as up:
         assert up.ask("GET", "/console/link", token=LIMITED_TOKEN).code == 403
         rules = [{"nonResourceURLs": ["/console/", "/console/link", "/console/data/queue"], "verbs": ["get"]}]
@@ -218,7 +218,7 @@ def test_the_data_show_queue_nodes_and_decisions(tmp_path: Path, processes: str)
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
-def test_scheduling_is_paused_by_those_who_may(tmp_path: Path, processes: str) -> None:
+def test_pausing_needs_authorization(tmp_path: Path, processes: str) -> None:
     with running(tmp_path, "--ephemeral", "--nodes", "1", "--processes", processes) as up:
         wait_until(lambda: data(up, "about"), why=up.log)
         assert up.ask("POST", "/console/do/pause", token=LIMITED_TOKEN).code == 403
@@ -237,7 +237,7 @@ def test_scheduling_is_paused_by_those_who_may(tmp_path: Path, processes: str) -
         wait_until(lambda: data(up, "learn?pod=default/web")["states"][0]["state"] == "on its node")
 
 
-def test_a_stream_sends_what_changes_to_those_who_may_see_it(tmp_path: Path) -> None:
+def test_a_stream_sends_changes_to_authorized_users(tmp_path: Path) -> None:
     with running(tmp_path, "--ephemeral", "--nodes", "1") as up:
         wait_until(lambda: data(up, "about"), why=up.log)
         assert up.ask("GET", "/console/data/live?watch=queue", token=LIMITED_TOKEN).code == 403

@@ -40,7 +40,7 @@ def matches(pod: Pod) -> bool:
         pytest.param(OWN, "web", {"going": True}, "kept", id="its own that is going"),
     ],
 )
-def test_who_is_whose(owner: str, app: str, parts: dict[str, Any], outcome: str) -> None:
+def test_claimed_objects(owner: str, app: str, parts: dict[str, Any], outcome: str) -> None:
     pod = pod_view("p", labels={"app": app}, owner=owner, **parts)
     claim = plan_claim(replica_set_view("web"), [pod], matches)
     lists = {"kept": claim.owned, "adopted": claim.to_adopt, "released": claim.to_release}

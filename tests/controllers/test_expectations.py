@@ -427,7 +427,7 @@ def test_the_newest_document() -> None:
     run(main())
 
 
-def test_who_controls() -> None:
+def test_controller_references() -> None:
     view = replica_set_view("web")
     assert owner_reference(view) == {
         "apiVersion": "apps/v1",

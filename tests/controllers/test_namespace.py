@@ -150,7 +150,7 @@ def test_while_a_pod_is_left_nothing_else_is_deleted() -> None:
     run_story(story)
 
 
-def test_objects_with_finalizers_are_waited_for_and_told() -> None:
+def test_objects_with_finalizers_are_awaited_and_reported() -> None:
     async def story(world: World) -> None:
         await open_namespace(world)
         await create_within(world, config_map("cm", finalizers=["example.com/hold"]))

@@ -250,7 +250,7 @@ def test_a_claim_must_be_reserved(found: Pod, created: ResourceClaim, is_due: bo
     assert must_reserve(created, found) is is_due
 
 
-def test_a_pod_is_added_to_those_for_whom_a_claim_is_reserved() -> None:
+def test_a_pod_is_added_to_the_consumers_of_a_claim() -> None:
     reserved = reserved_document(claim("other"), pod_view())["status"]["reservedFor"]
     assert reserved[1:] == [{"resource": "pods", "name": "p", "uid": "u"}]
     assert [each["uid"] for each in reserved] == ["other", "u"]

@@ -307,7 +307,7 @@ def test_a_field_says_its_value(path: str, wanted: str) -> None:
         pytest.param(FieldSource(api_version="v2", field_path="x"), "unsupported pod version: v2", id="version"),
     ],
 )
-def test_a_field_that_cannot_be_told_is_refused(source: FieldSource, wanted: str) -> None:
+def test_an_unsupported_field_is_an_error(source: FieldSource, wanted: str) -> None:
     with pytest.raises(ContainerConfigError) as refused:
         field_value(source, POD, PLACE)
 
@@ -368,7 +368,7 @@ def test_without_a_node_there_is_no_limit() -> None:
         ),
     ],
 )
-def test_an_amount_that_cannot_be_told_is_refused(pod: FullPod, source: ResourceSource, wanted: str) -> None:
+def test_an_unsupported_resource_is_an_error(pod: FullPod, source: ResourceSource, wanted: str) -> None:
     with pytest.raises(ContainerConfigError) as refused:
         resource_value(source, pod, None, PLACE)
 

@@ -107,7 +107,7 @@ def test_changes_are_handed_on() -> None:
     assert hearer.heard == ["a", "a", "-a"]
 
 
-def test_who_is_missing_after_a_break_is_gone() -> None:
+def test_pods_that_are_missing_after_a_new_list_are_removed() -> None:
     hearer = RecordingHandler()
     pods, nodes = PodSink(hearer, OwnWrites()), NodeSink(hearer)
     pods.replace([born("a", 1), born("b", 2)], "1")

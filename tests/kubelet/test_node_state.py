@@ -102,14 +102,14 @@ PORT_80 = pod(containers=[container(ports=[{"containerPort": 80, "hostPort": 80}
         ),
     ],
 )
-def test_who_is_turned_away(
+def test_the_admission_of_a_pod(
     body: Body, one: Node, used: dict[str, int], pods: int, ports: list[HostPort], expected: Rejection | None
 ) -> None:
     room = NodeUsage(node_allocatable(one), used, pods, ports)
     assert check_admission(view(body), fit_filter_requests(view(body)), one, room) == expected
 
 
-def test_the_host_ports_of_a_pod_are_those_of_who_stays() -> None:
+def test_host_ports_of_containers_that_stay_are_in_use() -> None:
     def with_port(name: str, port: int, **changes: str) -> Body:
         return {**container(name, ports=[{"containerPort": 1, "hostPort": port}]), **changes}
 

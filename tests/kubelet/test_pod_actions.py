@@ -128,7 +128,7 @@ OTHERS = [{"action": "Restart", "exitCodes": {"operator": "NotIn", "values": [42
         ("Always", {"restartPolicy": "Never", "restartPolicyRules": RULES}, 1, False),
     ],
 )
-def test_who_is_started_again(policy: str, own: Body, code: int, is_restarted: bool) -> None:
+def test_restarted_containers(policy: str, own: Body, code: int, is_restarted: bool) -> None:
     one = view(pod(restartPolicy=policy, containers=[container(**own)]))
     assert should_restart(one.spec.containers[0], one.spec, code) is is_restarted
 
@@ -165,7 +165,7 @@ def test_a_waiting_state_has_the_message_of_the_kubelet() -> None:
     )
 
 
-def test_who_waits_is_held_until_then_and_tells_why() -> None:
+def test_a_delayed_start_has_a_time_and_a_waiting_state() -> None:
     one = view(pod())
     records = slots_with(one, {"main": FAILED})
     records["main"].backoff_s, records["main"].backoff_since_s = 20.0, 980.0

@@ -88,7 +88,7 @@ def test_a_narrow_terminal() -> None:
 # ------------------------------------------------------------------------------------------------------ coming up
 
 
-def test_it_is_ready_when_it_says_where_it_is_and_strangers_may_only_ask_for_health(tmp_path: Path) -> None:
+def test_it_is_ready_when_it_prints_its_address_and_anonymous_users_may_only_read_health(tmp_path: Path) -> None:
     with running(tmp_path, "--ephemeral", *WITHOUT_OTHERS) as up:
         for path in ("/readyz", "/livez", "/healthz"):
             assert (up.ask("GET", path, token="").code, up.ask("GET", path, token="").body) == (200, b"ok")

@@ -178,7 +178,7 @@ def test_each_failure_doubles_the_wait() -> None:
     assert backoff.wait_s("n1", 3.0) == 0.0
 
 
-def test_who_has_not_failed_for_long_begins_anew() -> None:
+def test_the_backoff_starts_again_after_a_time_without_failures() -> None:
     backoff = FailedPodsBackoff()
     for _ in range(20):
         backoff.record("n1", 0.0)

@@ -61,7 +61,7 @@ def pod_of(name: str, owner: str) -> Pod:
     return replace(pod, metadata=replace(pod.metadata, owner_references=(reference,)))
 
 
-def test_a_set_wakes_the_deployment_that_controls_it() -> None:
+def test_a_set_enqueues_the_deployment_that_controls_it() -> None:
     events = Events(deployment_view("web"), deployment_view("db"))
     events.sets.apply(Change.ADDED, owned("web-1"))
     assert events.enqueued() == ["default/web"]
@@ -71,7 +71,7 @@ def test_a_set_wakes_the_deployment_that_controls_it() -> None:
     assert events.enqueued() == ["default/web"]
 
 
-def test_a_set_that_changes_hands_wakes_both() -> None:
+def test_a_set_with_another_owner_enqueues_both() -> None:
     events = Events(deployment_view("web"), deployment_view("db"))
     events.sets.apply(Change.ADDED, owned("x"))
     events.enqueued()
@@ -311,7 +311,7 @@ def test_annotations_and_the_time_to_be_ready_come_to_the_set() -> None:
     run_story(story)
 
 
-def test_who_selects_everything_is_refused() -> None:
+def test_an_empty_selector_is_rejected() -> None:
     async def story(world: World) -> None:
         await world.store_invalid(deployment(replicas=1, selector={}))
         await world.settle()
@@ -364,7 +364,7 @@ def test_in_any_storm_the_rollout_ends_when_it_is_over(seed: int) -> None:
     play(story, controllers=CONTROLLERS, through=through, seed=seed)
 
 
-def test_who_does_not_see_yet_what_he_made_makes_no_second_one_of_full_size() -> None:
+def test_a_set_that_the_informer_does_not_show_is_not_created_twice() -> None:
     """The watch of ReplicaSets is late: another template meanwhile must not double the pods."""
 
     def through(client: Client, clock: VirtualClock) -> Client:

@@ -350,5 +350,5 @@ def test_pods_of_a_deleted_job_can_go() -> None:
     ("manager", "expected"),
     [(None, False), ("kubernetes.io/job-controller", False), ("example.com/other", True)],
 )
-def test_who_manages_it(manager: str | None, expected: bool) -> None:
+def test_managed_by(manager: str | None, expected: bool) -> None:
     assert is_managed_externally(job_view(managedBy=manager)) == expected

@@ -108,7 +108,7 @@ def test_failures(rules: list[Document] | None, pod: Pod, result: FailurePolicyR
         ),
     ],
 )
-def test_who_has_failed(spec: dict[str, Any], pod: Pod, expected: bool) -> None:
+def test_whether_a_pod_has_failed(spec: dict[str, Any], pod: Pod, expected: bool) -> None:
     assert is_failed(pod, job_view(**spec)) == expected
 
 

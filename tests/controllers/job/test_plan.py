@@ -213,7 +213,7 @@ def test_completion(spec: dict[str, Any], pods: list[Pod], is_complete: bool) ->
     assert (completion_of(summarize_pods(job_view(**spec), pods, frozenset()), NOW) is not None) == is_complete
 
 
-def test_who_has_come_least_far_goes_first() -> None:
+def test_the_pods_that_are_least_far_are_deleted_first() -> None:
     pods = [
         job_pod("ready", ready=True),
         job_pod("running"),

@@ -56,7 +56,7 @@ def test_an_empty_list_of_uncounted_is_reported_as_such() -> None:
     assert progress_document(Progress(conditions=[])) == {"uncountedTerminatedPods": {}}
 
 
-def test_who_lost_the_finalizer_is_counted() -> None:
+def test_pods_without_the_finalizer_are_counted() -> None:
     progress = Progress([], succeeded=1, uncounted_succeeded=["a", "b"], uncounted_failed=["c"])
     assert progress.count_released({"b", "c"})
     assert (progress.succeeded, progress.failed, progress.uncounted) == (2, 0, 2)

@@ -240,7 +240,7 @@ def test_for_a_claim(claim: dict[str, Any], around: Around, action: type, reason
         pytest.param(["a", "b"], "waiting for pods a,b to be scheduled", id="several do"),
     ],
 )
-def test_a_claim_that_waits_says_for_whom(pods: list[str], message: str) -> None:
+def test_a_waiting_claim_names_its_consumer(pods: list[str], message: str) -> None:
     planned = plan_claim(claim_view(), Around(classes=[class_view(waits=True)], pods=pods))
     assert isinstance(planned, MarkPending)
     assert planned.event is not None

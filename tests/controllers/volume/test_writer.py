@@ -299,7 +299,7 @@ def test_an_event_is_recorded_only_with_a_new_phase() -> None:
     run_story(story)
 
 
-def test_who_was_faster_wins() -> None:
+def test_the_newer_version_wins() -> None:
     async def story(bench: Bench) -> None:
         volume = await bench.volume()
         await bench.start()

@@ -99,7 +99,7 @@ def test_a_listening_port_is_a_success() -> None:
     assert run_real(main()) == ProbeResult(ProbeOutcome.SUCCESS)
 
 
-def test_who_does_not_listen_is_not() -> None:
+def test_a_port_without_a_listener_is_a_failure() -> None:
     with silent_port() as port:
         answer = run_real(probe_tcp("127.0.0.1", port, LIMIT_S))
 

@@ -119,7 +119,7 @@ def cleared(directories: PodDirectories) -> int:
     return run_real(kill_stale_processes(directories, SystemClock()))
 
 
-def test_who_is_recorded_is_killed(directories: PodDirectories, stale: subprocess.Popen[bytes]) -> None:
+def test_recorded_processes_are_killed(directories: PodDirectories, stale: subprocess.Popen[bytes]) -> None:
     record(directories, pid=stale.pid, started=start_ticks(stale.pid), boot=boot_id())
     assert cleared(directories) == 1
     assert stale.wait(LIMIT_S) == -9
@@ -142,15 +142,13 @@ def test_a_process_with_a_reused_pid_is_left_alone(
     assert stale.poll() is None
 
 
-def test_who_says_that_it_is_ours_is_killed(directories: PodDirectories) -> None:
+def test_a_process_with_the_marker_is_killed(directories: PodDirectories) -> None:
     with marked(directories.container("uid", "main")) as process:
         assert cleared(directories) == 1
         assert process.wait(LIMIT_S) == -9
 
 
-def test_who_is_overlooked_once_is_killed_all_the_same(
-    directories: PodDirectories, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_one_scan_missed_is_killed(directories: PodDirectories, monkeypatch: pytest.MonkeyPatch) -> None:
     with marked(directories.container("uid", "main")) as process:
         find, looks = stale_processes._find, itertools.count()
         monkeypatch.setattr(stale_processes, "_find", lambda found: find(found) if next(looks) else iter(()))
@@ -158,7 +156,9 @@ def test_who_is_overlooked_once_is_killed_all_the_same(
         assert process.wait(LIMIT_S) == -9
 
 
-def test_who_says_that_it_is_anothers_is_left_alone(directories: PodDirectories, tmp_path: Path) -> None:
+def test_a_process_with_the_marker_of_another_directory_is_left_alone(
+    directories: PodDirectories, tmp_path: Path
+) -> None:
     with marked(tmp_path / "pods-of-another" / "uid") as process:
         assert cleared(directories) == 0
         assert process.poll() is None

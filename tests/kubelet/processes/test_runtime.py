@@ -205,7 +205,7 @@ def test_a_container_that_does_not_answer_is_killed_and_one_that_is_not_ready_wa
     played_for_real(story, tmp_path)
 
 
-def test_who_starts_anew_starts_pods_again_and_keeps_their_logs(tmp_path: Path) -> None:
+def test_a_new_kubelet_restarts_pods_and_keeps_their_logs(tmp_path: Path) -> None:
     store = MemoryStore()
 
     async def first(play: RealPlay) -> None:

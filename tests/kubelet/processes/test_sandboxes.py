@@ -281,6 +281,6 @@ if can_run_as_user():
         pytest.param(HostCapabilities(7, 7, USER_NAMESPACE), 9, False, id="the map of the namespace does it"),
     ],
 )
-def test_who_sets_the_user(ability: HostCapabilities, user: int, sets_user: bool) -> None:
+def test_the_user_of_a_container(ability: HostCapabilities, user: int, sets_user: bool) -> None:
     sandbox = Sandboxes(ability, None).sandbox("uid", ProcessIdentity(user, ability.group), "/", ())
     assert (sandbox.sets_user, sandbox.user) == (sets_user, user)

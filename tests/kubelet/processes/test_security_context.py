@@ -61,7 +61,7 @@ def identity(
         pytest.param(NOTHING, {"runAsUser": 1000, "runAsGroup": 100}, {}, 1000, 100, (), id="whom it is anyway"),
     ],
 )
-def test_who_a_container_is(
+def test_identities(
     host: HostCapabilities,
     of_pod: dict[str, Any],
     of_container: dict[str, Any],

@@ -92,7 +92,7 @@ def test_variables_say_where_volumes_are() -> None:
     }
 
 
-def test_who_cannot_mount_says_so() -> None:
+def test_mounts_that_are_not_possible_are_reported() -> None:
     message = unmountable_message([Mount("data", "/pods/1/data", "/data"), Mount("x", "/s", "/x")])
 
     assert message.endswith("variables say: /data ($MOORING_VOLUME_DATA), /x ($MOORING_VOLUME_X)")

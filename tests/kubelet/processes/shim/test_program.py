@@ -297,7 +297,7 @@ def test_full_files_are_put_aside_and_the_oldest_goes(tmp_path: Path) -> None:
 # --- Processes of the shim -------------------------------------------------------------------------------------------
 
 
-def test_who_descends_from_whom() -> None:
+def test_descendants() -> None:
     script = "sleep 600 & echo $!; wait"
     with subprocess.Popen(["/bin/sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True) as shell:
         assert shell.stdout is not None
