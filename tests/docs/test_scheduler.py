@@ -18,7 +18,7 @@ from mooring.scheduler.devices import allocator
 from mooring.scheduler.extenders import client
 from mooring.scheduler.framework import waiting_pods
 from mooring.scheduler.framework.loading import ENTRY_POINT_GROUP
-from mooring.scheduler.queue import queue, sub_queues
+from mooring.scheduler.queue import in_flight, queue
 from mooring.scheduler.queue.queued_pod import QueueState, TransitionCause
 from mooring.scheduler.reporting.metrics import CounterFamily, FastCollector, ReadMetrics
 from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN
@@ -31,7 +31,7 @@ from tests.scheduler.world import World, play
 GUIDE = page("docs/scheduler.md")
 PROSE = " ".join(GUIDE.prose.split())
 CONSTANTS = (
-    sub_queues,
+    in_flight,
     queue,
     waiting_pods,
     cycle,

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource
+from mooring.scheduler.queue.in_flight import InFlightPods
 from mooring.scheduler.queue.queued_pod import InFlightEvent
-from mooring.scheduler.queue.sub_queues import InFlightPods
 from tests.scheduler.queue.builders import NODE_ADD, QueueHarness, gate, rejecting_plugin
 
 

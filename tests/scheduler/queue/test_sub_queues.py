@@ -14,7 +14,7 @@ from mooring.scheduler.framework.events import (
     EventResource,
     QueueingHint,
 )
-from mooring.scheduler.queue import sub_queues as module
+from mooring.scheduler.queue import unschedulable as module
 from mooring.scheduler.queue.queued_pod import (
     BACKOFF_STATES,
     CAUSES,
@@ -27,7 +27,8 @@ from mooring.scheduler.queue.queued_pod import (
     incoming_queue,
 )
 from mooring.scheduler.queue.queueing_hints import QueueingHintMap, QueueingStrategy
-from mooring.scheduler.queue.sub_queues import BackoffQueue, UnschedulablePods, backoff_end_s, backoff_state
+from mooring.scheduler.queue.sub_queues import BackoffQueue, backoff_end_s, backoff_state
+from mooring.scheduler.queue.unschedulable import UnschedulablePods
 from tests.builders import pod
 from tests.scheduler.queue.builders import (
     CLAIM_ADD,

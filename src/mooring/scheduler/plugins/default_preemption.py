@@ -285,7 +285,7 @@ class DefaultPreemption(PreEnqueue, PostFilter):
             elif end is None and length < len(rows):
                 length = min(len(rows), 2 * length)
             else:
-                return _kept_candidates(window[:end][is_candidate[:end]], table, num_candidates), window[:end]
+                return _candidates_to_evaluate(window[:end][is_candidate[:end]], table, num_candidates), window[:end]
 
     def _num_candidates(self, count: int) -> int:
         share = count * self._arguments.min_candidate_nodes_percentage // 100
@@ -331,7 +331,7 @@ def _rows_until_enough(is_candidate: Bools, is_clean: Bools, num_candidates: int
     return max(int(np.argmax(enough)), int(np.argmax(is_clean))) + 1
 
 
-def _kept_candidates(candidates: Int64s, table: VictimTable, num_candidates: int) -> Int64s:
+def _candidates_to_evaluate(candidates: Int64s, table: VictimTable, num_candidates: int) -> Int64s:
     """The candidates that kube-scheduler keeps: up to `num_candidates` that violate no budget, and as many that do."""
     is_clean = table.ranks[0, candidates] == 0
     return candidates[np.where(is_clean, np.cumsum(is_clean), np.cumsum(~is_clean)) <= num_candidates]

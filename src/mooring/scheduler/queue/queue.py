@@ -43,6 +43,7 @@ from mooring.scheduler.framework.events import (
 from mooring.scheduler.framework.plugin import PreEnqueue
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code
+from mooring.scheduler.queue.in_flight import IN_FLIGHT_EVENTS_MAX, InFlightPods
 from mooring.scheduler.queue.queued_pod import (
     BACKOFF_STATES,
     NO_PLUGINS,
@@ -56,16 +57,14 @@ from mooring.scheduler.queue.queued_pod import (
 )
 from mooring.scheduler.queue.queueing_hints import QueueingHintMap, QueueingStrategy
 from mooring.scheduler.queue.sub_queues import (
-    IN_FLIGHT_EVENTS_MAX,
     BackoffQueue,
-    InFlightPods,
     QueueKey,
     QueueStatistics,
     SubQueues,
-    UnschedulablePods,
     backoff_end_s,
     backoff_state,
 )
+from mooring.scheduler.queue.unschedulable import UnschedulablePods
 
 logger = logging.getLogger(__name__)
 

@@ -214,7 +214,7 @@ class DynamicResources(
             claims = claims_of(view, pod.uid, self._claims) if pod.view is not None else ()
         except ClaimsMissingError as error:
             return Status.unresolvable(str(error))
-        backed = self._backed(pod)
+        backed = dict(self._backed_resources(pod.signature))
         leftover = self._claims.for_extended_resources(pod.name, pod.uid) if backed else None
         if not claims and not backed:
             return SKIP
@@ -266,13 +266,13 @@ class DynamicResources(
         except DeviceBindingError:
             return True
 
-    def _backed(self, pod: PodInfo) -> dict[str, int]:
-        return dict(self._backed_resources(pod.signature))
-
     # Explain
 
     def explain(self, state: DynamicResourcesState, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
-        found = [_not_available(state.claims[index].key) for index in state.unavailable_at(row)]
+        found: list[Obstacle] = []
+        for key in (state.claims[index].key for index in state.unavailable_at(row)):
+            text = f"claim {key} has devices that cannot be used from here"
+            found.append(Obstacle(self.name, ObstacleKind.DEVICE, text, {"claim": key}))
         to_allocate = state.to_allocate_at(row)
         if to_allocate is not None:
             pools, allocated = self._manager.inventory.pools(row), self._manager.allocated
@@ -294,9 +294,8 @@ class DynamicResources(
             at = rejected[places]
             for alike in self._manager.group_alike(rows[at]):
                 pools = self._manager.inventory.pools(int(rows[at[alike[0]]]))
-                distances.sizes[at[alike]] += NEVER_FITS_SIZE * _lacking_share(
-                    to_allocate, pools, self._manager.allocated
-                )
+                share = _lacking_share(to_allocate, pools, self._manager.allocated)
+                distances.sizes[at[alike]] += NEVER_FITS_SIZE * share
         return distances
 
     # PostFilter
@@ -482,11 +481,6 @@ def _devices_text(allocation: AllocationResult | None) -> str:
 # --- explanations -----------------------------------------------------------------------------------------------
 
 
-def _not_available(key: str) -> Obstacle:
-    text = f"claim {key} has devices that cannot be used from here"
-    return Obstacle(DynamicResources.name, ObstacleKind.DEVICE, text, {"claim": key})
-
-
 def _claim_obstacles(
     name: str, claim: RequestedClaim, pools: Sequence[PoolView], allocated: AllocatedState
 ) -> list[Obstacle]:
@@ -494,9 +488,8 @@ def _claim_obstacles(
     found = []
     for alternatives in claim.requests:
         counts = [_count_devices(request, pools, allocated) for request in alternatives]
-        if all(
-            count[FREE] < _devices_needed(request, count) for request, count in zip(alternatives, counts, strict=True)
-        ):
+        pairs = zip(alternatives, counts, strict=True)
+        if all(count[FREE] < _devices_needed(request, count) for request, count in pairs):
             needs = " or ".join(_request_text(request) for request in alternatives)
             has = " or ".join(_counts_text(count) for count in counts)
             details: dict[str, str | int] = {
