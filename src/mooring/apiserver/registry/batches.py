@@ -145,4 +145,4 @@ def _fields_of(struct: Struct, part: str) -> tuple[str, ...]:
 
 
 def _in_order(part: Document, names: Sequence[str]) -> Document:
-    return {name: part[name] for name in names if name in part}
+    return {name: value for name in names if (value := part.get(name)) is not None}
