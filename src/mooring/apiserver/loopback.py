@@ -167,10 +167,8 @@ class LoopbackClient:
     async def patch_status_many(
         self, kind: Kind, patches: Sequence[StatusPatch], written: Written
     ) -> Sequence[bytes | ClientError]:
-        resource, new_call = (
-            self._api_server.resources.of_kind(kind),
-            partial(self._call, "patch", kind, subresource="status"),
-        )
+        resource = self._api_server.resources.of_kind(kind)
+        new_call = partial(self._call, "patch", kind, subresource="status")
         read = self._api_server.document_reader(resource, PatchForm.STRATEGIC)
 
         def answer(index: int, changed: Changed) -> bytes:
@@ -183,9 +181,11 @@ class LoopbackClient:
     async def renew_leases(
         self, namespace: str, names: Sequence[str], renew_time_s: float
     ) -> Sequence[bytes | ClientError]:
-        resource, new_call = self._api_server.resources.of_kind(LEASE), partial(self._call, "patch", LEASE)
-        context = self._api_server.context
-        outcomes = await batches.renew_leases(context, resource, new_call, namespace, names, renew_time_s)
+        resource = self._api_server.resources.of_kind(LEASE)
+        new_call = partial(self._call, "patch", LEASE)
+        outcomes = await batches.renew_leases(
+            self._api_server.context, resource, new_call, namespace, names, renew_time_s
+        )
         return [_outcome(LEASE, each) for each in outcomes]
 
     # --------------------------------------------------------------------------------------------------- parts

@@ -24,7 +24,7 @@ from mooring.api.kinds import LEASE, NODE, RESOURCE_SLICE
 from mooring.api.quantity import quantity_nano
 from mooring.api.resources import is_extended_resource
 from mooring.api.well_known import ARCH_LABEL, HOSTNAME, NODE_LEASE_NAMESPACE, OS_LABEL, REGION, ZONE
-from mooring.client.batch_writes import batch_max, renew_leases
+from mooring.client.batch_writes import batch_max, outcomes_of, renew_leases
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Client, PatchForm
 from mooring.kit.clock import Clock, format_rfc3339, format_rfc3339_micro
@@ -380,30 +380,19 @@ class Heartbeats:
     async def _renew(self, names: Sequence[str]) -> list[float | None]:
         nodes = [node for name in names if (node := self._nodes.get(name)) is not None and not node.is_silent]
         renewed = [node.name for node in nodes]
-        outcomes = await renew_leases(self._client, NODE_LEASE_NAMESPACE, renewed, self._clock.wall_s())
-        retries_s = {node.name: await self._after_renewal(node, outcome) for node, outcome in zip(nodes, outcomes)}
-        return [retries_s.get(name) for name in names]
+        renewals = await renew_leases(self._client, NODE_LEASE_NAMESPACE, renewed, self._clock.wall_s())
+        outcomes = dict(zip(renewed, renewals, strict=True))
+        missing = [node for node in nodes if isinstance(outcomes[node.name], NotFoundError)]
+        created = await outcomes_of(self._create_lease, missing)
+        outcomes.update(zip((node.name for node in missing), created, strict=True))
+        return [_lease_retry_s(name, outcomes.get(name)) for name in names]
 
-    async def _after_renewal(self, node: NodeState, outcome: bytes | ClientError) -> float | None:
-        match outcome:
-            case NotFoundError():
-                return await self._create_lease(node)
-            case ClientError() as error:
-                return _retry_s(error, f"the lease of {node.name}")
-            case _:
-                return None
-
-    async def _create_lease(self, node: NodeState) -> float | None:
+    async def _create_lease(self, node: NodeState) -> bytes:
         body = lease_document(node, self._settings, self._clock.wall_s())
         try:
-            await self._client.create(LEASE, NODE_LEASE_NAMESPACE, body, is_answer_wanted=False)
+            return await self._client.create(LEASE, NODE_LEASE_NAMESPACE, body, is_answer_wanted=False)
         except AlreadyExistsError:
-            return None
-        except NotFoundError:
-            return RETRY_S  # the API server creates the namespace some time after its start
-        except ClientError as error:
-            return _retry_s(error, f"the lease of {node.name}")
-        return None
+            return b""
 
     async def _write_status(self, name: str) -> float | None:
         node = self._nodes.get(name)
@@ -433,6 +422,16 @@ def needs_correction(node: NodeState, settings: KubeletSettings) -> bool:
 def _share(index: int, count: int) -> float:
     """The position of a node in a period, from 0 to 1. The golden ratio spreads any number of adopted nodes."""
     return index / count if index < count else index * GOLDEN_RATIO % 1.0
+
+
+def _lease_retry_s(name: str, outcome: bytes | ClientError | None) -> float | None:
+    match outcome:
+        case NotFoundError():
+            return RETRY_S  # the API server creates the namespace some time after its start
+        case ClientError():
+            return _retry_s(outcome, f"the lease of {name}")
+        case _:
+            return None
 
 
 def _retry_s(error: ClientError, what: str) -> float:
