@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from bench import curves, simulate
+from bench import batches, curves, simulate
 from bench.__main__ import main
 from bench.cluster import QUICK, TOLERATED_S, Size, _deployment
 from bench.plans import measure
@@ -145,3 +145,9 @@ def test_the_plot_of_simulations_names_the_exponents() -> None:
     drawn = simulate.plot([curve])
     assert ElementTree.fromstring(drawn).tag.endswith("svg")
     assert "pods: 0.00" in drawn
+
+
+def test_batch_writes_are_measured() -> None:
+    done = CliRunner().invoke(batches.main, ["--quick"])
+    assert done.exit_code == 0, done.output
+    assert [line.split(",")[0] for line in done.output.splitlines()] == ["create_many", "renew_leases"]
