@@ -43,10 +43,10 @@ types: $(STAMP_DEV)  ## mypy, strict
 layers: $(STAMP_DEV)  ## import-linter: the direction of imports
 	@$(BIN)/lint-imports --no-logo
 
-tests: $(STAMP_DEV)  ## pytest, four workers
+tests: $(STAMP_DEV)  ## pytest, three workers
 	@tools/ensure_etcd.sh
 	@tools/ensure_browser.sh
-	@$(BIN)/python -m pytest -q -n 4 --dist worksteal  # more than cores, because many tests wait for processes
+	@$(BIN)/python -m pytest -q -n 3 --dist worksteal  # more than cores, because many tests wait for processes
 
 wheel: $(STAMP_DEV)  ## build the wheel, and use it on Python 3.11, 3.12 and 3.13
 	@tools/check_wheel.sh
