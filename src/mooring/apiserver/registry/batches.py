@@ -53,7 +53,7 @@ async def create_many(
     created alone, too, because the worker thread handles them.
     """
 
-    async def create_alone(name: str) -> Created:
+    async def create_single(name: str) -> Created:
         call = new_call(namespace, "")
         with STORE_ERRORS:
             obj = await context.run(resource.strategy, call, read, name, call)
@@ -61,13 +61,13 @@ async def create_many(
 
     shared_call = new_call(namespace, "")
     if resource.kind is not POD or shared_call.size_bytes >= WORKER_BYTES_MIN:
-        return await outcomes_of(create_alone, names)
+        return await outcomes_of(create_single, names)
     try:
         with STORE_ERRORS:
             template = read("", shared_call)
             await admit_new(context, resource, shared_call, template)
     except ClientError:
-        return await outcomes_of(create_alone, names)
+        return await outcomes_of(create_single, names)
     admitted = _encode(template)
 
     async def create_copy(name: str) -> Created:
@@ -92,10 +92,10 @@ async def patch_status_many(
     """Patch the status of each object. Calls `answer` with its index as soon as an object is written."""
 
     async def patch_one(index: int) -> Answer:
-        wanted = patches[index]
-        call = new_call(wanted.namespace, wanted.name)
+        status = patches[index]
+        call = new_call(status.namespace, status.name)
         with STORE_ERRORS:
-            changed = await patch(context, resource, call, Patch(PatchForm.STRATEGIC, wanted.body), read)
+            changed = await patch(context, resource, call, Patch(PatchForm.STRATEGIC, status.body), read)
         return answer(index, changed)
 
     return await outcomes_of(patch_one, range(len(patches)))
