@@ -130,13 +130,11 @@ def collect_between() -> Iterator[None]:
     Otherwise the collector takes a third of the time.
     """
     gc.collect()
-    gc.freeze()
     gc.disable()
     try:
         yield
     finally:
         gc.enable()
-        gc.unfreeze()
 
 
 async def _play(seed: int, seed_kinds: SeedKinds, clock: VirtualClock) -> Outcome:
@@ -223,11 +221,9 @@ async def converge(control_plane: ControlPlane, user: User) -> float:
 def _shared(seed_kinds: SeedKinds) -> Iterator[None]:
     """Share what is equal in all lifetimes of all seeds, and leave out what is meant for a single process.
 
-    The scheduler would freeze all objects of the process. The garbage collector of the cluster would watch sixty kinds
-    of which a fault test has none.
+    The garbage collector of the cluster would watch sixty kinds of which a fault test has none.
     """
     with ExitStack() as patches:
-        patches.enter_context(patch(f"{Scheduler.__module__}.settle_memory", lambda: None))
         patches.enter_context(patch(f"{Engine.__module__}.default_registry", lambda: _REGISTRY))
         patches.enter_context(patch(f"{Engine.__module__}.expand_profiles", lambda *_: dict(_PLANS)))
         patches.enter_context(patch(f"{open_api_server.__module__}.bootstrap", create_initial_records))

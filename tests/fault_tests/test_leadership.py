@@ -96,7 +96,7 @@ class SeedResult:
 
 def run_seed(seed: int, *, is_checked: bool = True) -> SeedResult:
     clock, outcome = VirtualClock(), SeedResult()
-    with without_logs(), patch(f"{Scheduler.__module__}.settle_memory", lambda: None):
+    with without_logs():
         run(_play(outcome, clock, Entropy(seed, "leadership"), is_checked), clock)
     return outcome
 

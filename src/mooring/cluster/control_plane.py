@@ -19,6 +19,7 @@ from mooring.cluster.settings import ControlPlaneSettings
 from mooring.controllers.manager import ControllerManager
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
+from mooring.kit.memory import settle_memory
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.catalogue import configuration_with
 from mooring.scheduler.console.history import History
@@ -46,6 +47,7 @@ async def run_scheduler(
         entropy=entropy.fork("scheduler"),
         registry=registry,
         recording=recording,
+        on_synced=settle_memory,
     )
     metrics = scheduler.metrics.registry
     pages["/metrics"] = lambda request: PageResponse(generate_latest(metrics), content_type=METRICS_TYPE)

@@ -38,6 +38,7 @@ from mooring.cluster.scheduler_pages import PageSources, scheduler_pages
 from mooring.cluster.secure_port import SecurePort, open_secure_port
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
+from mooring.kit.memory import settle_memory
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.console.history import History
@@ -206,6 +207,7 @@ class SchedulerProcess:
             events_client=events,
             decision_log=self._settings.decision_log,
             recording=self._settings.recording,
+            on_synced=settle_memory,
         )
 
     @asynccontextmanager

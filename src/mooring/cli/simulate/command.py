@@ -11,6 +11,8 @@ from pathlib import Path
 
 import click
 
+from mooring.kit.memory import end_loading, loading
+
 EXIT_ASSERTION = 1
 EXIT_DIFFERS = 1
 EXIT_INTERRUPTED = 130
@@ -152,18 +154,20 @@ def simulate(
     if config or plugins:
         raise click.UsageError("--config and --plugin belong to --replay; a scenario names those of its policies")
 
-    from mooring.cli.simulate.report import write_folder
-    from mooring.cli.simulate.run import (
-        SimulateOptions,
-        as_json,
-        as_lines,
-        difference_lines,
-        placement_differences,
-        run_simulate,
-    )
-    from mooring.cli.terminal import standard_output
-    from mooring.kit.clock import SystemClock
+    with loading():
+        from mooring.cli.simulate.report import write_folder
+        from mooring.cli.simulate.run import (
+            SimulateOptions,
+            as_json,
+            as_lines,
+            difference_lines,
+            placement_differences,
+            run_simulate,
+        )
+        from mooring.cli.terminal import standard_output
+        from mooring.kit.clock import SystemClock
 
+        end_loading()
     options = SimulateOptions(
         scenario=scenario,
         values=values,
