@@ -132,8 +132,8 @@ def test_figures_of_whole_processes_are_a_table() -> None:
         REPORT, sections=(Section("The API server", "python -m bench.apiserver", figures),)
     )
     text = results_text(report, "x.json")
-    assert "| single gets | 5,000.00 /s | at least 3,000.0 | reached |" in text
-    assert "| idle | 30.00 % | at most 20.0 | missed |" in text
+    assert "| single gets | 5,000 /s | at least 3,000 | reached |" in text
+    assert "| idle | 30.0 % | at most 20 | missed |" in text
 
 
 # --- Plots: well-formed, alone, and the same every time --------------------------------------------------------------

@@ -39,7 +39,6 @@ from mooring.kubelet.simulated.stage_file import load_stage_sets
 from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config.profiles import expand_profiles
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.users import User as Identity
 from mooring.store.interface import Record
 from mooring.store.memory import MemoryStore

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from unittest.mock import patch
 
 from mooring.api.kinds import LEASE, NODE, POD
 from mooring.client.election import ElectionSettings, LeaderElector, LeadershipLostError, record_in
