@@ -109,8 +109,8 @@ async def ask_all(connections: Sequence[Connection], requests: Sequence[bytes]) 
     answers: list[Answer] = []
 
     async def ask_some(connection: Connection, some: Sequence[bytes]) -> None:
-        for each in some:
-            answers.append(await connection.ask(each))
+        for request in some:
+            answers.append(await connection.ask(request))
 
     began_s = perf_counter()
     shares = [requests[index :: len(connections)] for index in range(len(connections))]

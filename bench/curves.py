@@ -58,7 +58,7 @@ class Curve(NamedTuple):
     measures: Sequence[Measure]
 
     def points(self, field: str) -> list[Point]:
-        return [(value, getattr(each, field)) for value, each in zip(self.values, self.measures)]
+        return [(value, getattr(costs, field)) for value, costs in zip(self.values, self.measures)]
 
 
 def exponent(points: Sequence[Point]) -> float:

@@ -62,7 +62,7 @@ def peak_bytes_of(pid: int) -> int:
 def family_of(pid: int) -> list[int]:
     """A process and those that it started."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-    return [pid, *(each for child in children for each in family_of(int(child)))]
+    return [pid, *(descendant for child in children for descendant in family_of(int(child)))]
 
 
 def cpu_s_of(pid: int) -> float:

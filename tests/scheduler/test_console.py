@@ -112,7 +112,7 @@ def test_samples_are_kept_at_intervals_and_for_an_hour() -> None:
     history = OverviewHistory()
     for now_s in range(4_000):
         history.measure(float(now_s), float(now_s), 3 * now_s, [], Counter(), [])
-    times = [each["time"] for each in history.samples()]
+    times = [sample["time"] for sample in history.samples()]
     assert (len(times), times[-1]) == (SAMPLES_MAX, 3_995.0)
     assert {after - before for before, after in pairwise(times)} == {SAMPLE_S}  # type: ignore[operator]
     assert history.latest["boundPerSecond"] == 3.0, "since the sample before, not since the measurement before"
@@ -214,7 +214,7 @@ def test_the_map_is_that_of_the_last_sample_before_a_time() -> None:
 
         times: Any = history.times()["samples"]
         assert len(times) <= 8, "nothing is sampled while nothing changes"
-        assert [each[3] for each in times][-1] == 2
+        assert [shown[3] for shown in times][-1] == 2
 
     play(story)
 
@@ -228,7 +228,7 @@ def test_the_charts_have_samples_of_the_time_before_a_page_is_open() -> None:
         await world.settle(60)
         samples: Any = past.data.history()["samples"]
         assert len(samples) >= 10
-        assert [each["reasons"] for each in samples[-3:]] == [{"Insufficient cpu": 1}] * 3
+        assert [sample["reasons"] for sample in samples[-3:]] == [{"Insufficient cpu": 1}] * 3
 
     play(story)
 

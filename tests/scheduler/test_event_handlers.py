@@ -424,5 +424,5 @@ def test_the_columns_count_the_latest_update_of_an_assigned_pod(updated: Pod, cp
 
 
 def _picture(handler: PodEventHandler, scheduler: Scheduler) -> tuple[list[str], list[str], int]:
-    placed = sorted(f"{each.name} on {each.node_name}" for each in scheduler.engine.columns.pods.values())
-    return placed, sorted(each.name for each in handler.pending.values()), len(scheduler.queue)
+    placed = sorted(f"{record.name} on {record.node_name}" for record in scheduler.engine.columns.pods.values())
+    return placed, sorted(view.name for view in handler.pending.values()), len(scheduler.queue)

@@ -207,7 +207,10 @@ class ObjectEventHandler(Generic[AnyKind]):
         self._queue = queue
         self._timing = timing if timing is not None else EventTiming()
         self._events = (
-            {each: ClusterEvent(resource, each) for each in (ActionType.ADD, ActionType.UPDATE, ActionType.DELETE)}
+            {
+                action: ClusterEvent(resource, action)
+                for action in (ActionType.ADD, ActionType.UPDATE, ActionType.DELETE)
+            }
             if resource is not None
             else {}
         )

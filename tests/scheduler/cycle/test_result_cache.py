@@ -82,7 +82,7 @@ ALL = ["n1", "n2", "n3"]
 
 
 def watched() -> Engine:
-    config = with_profile(plugins={"multiPoint": {"enabled": plugins(*(each.name for each in RECORDERS))}})
+    config = with_profile(plugins={"multiPoint": {"enabled": plugins(*(recorder.name for recorder in RECORDERS))}})
     return engine_of(node("n1"), node("n2"), node("n3"), config=config, registry=Registry([*PLUGINS, *RECORDERS]))
 
 
@@ -436,7 +436,7 @@ def _assert_best_nodes(recorded: Decision, full: Decision) -> None:
         assert recorded.best_nodes[0].node_name == full.node_name
     if not full.pod.nominated_node and full.node_names is None:
         by_plugin = Counter(status.plugin for status in full.node_to_status.values() if status is not None)
-        assert {each.plugin: each.nodes for each in recorded.rejections} == by_plugin
+        assert {rejection.plugin: rejection.nodes for rejection in recorded.rejections} == by_plugin
 
 
 def outcome(decision: Decision) -> dict[str, object]:

@@ -167,8 +167,8 @@ PLUGINS: tuple[type[NodePlugin], ...] = (
 
 def engine_with(plugin: type[NodePlugin], *views: ApiObject, disabled: str = "", arguments: object = None) -> Engine:
     registry = default_registry()
-    for each in dict.fromkeys((*PLUGINS, plugin)):
-        registry.register(each)
+    for plugin_class in dict.fromkeys((*PLUGINS, plugin)):
+        registry.register(plugin_class)
     plugins = {"multiPoint": {"enabled": [{"name": plugin.name}], "disabled": [{"name": disabled}] if disabled else []}}
     given_arguments = [{"name": plugin.name, "args": arguments}] if arguments is not None else []
     return engine_of(*views, config=with_profile(plugins=plugins, pluginConfig=given_arguments), registry=registry)

@@ -484,9 +484,9 @@ def test_a_repeated_event_that_moved_no_pod_is_skipped(by_both: bool, asked: int
     unschedulable = unschedulable_pods(rejecting_plugin("Affinity", event), entries=[rejected("a", "Affinity")])
     columns = Columns()
     placed = [columns.record(pod(f"placed-{n}", on="n1", labels={"app": "db"})) for n in range(5)]
-    for each in placed[:3]:
-        assert unschedulable.pods_to_move(ASSIGNED_POD_ADD, None, each, None) == []
+    for placed_pod in placed[:3]:
+        assert unschedulable.pods_to_move(ASSIGNED_POD_ADD, None, placed_pod, None) == []
     unschedulable.add(rejected("b", "Affinity", app="other"))
-    for each in placed[3:]:
-        assert unschedulable.pods_to_move(ASSIGNED_POD_ADD, None, each, None) == []
+    for placed_pod in placed[3:]:
+        assert unschedulable.pods_to_move(ASSIGNED_POD_ADD, None, placed_pod, None) == []
     assert len(calls) == asked

@@ -393,5 +393,8 @@ def test_a_sampled_cycle_decides_as_any_other() -> None:
         expected = plain.decide(plain.record(view), in_full=True)
         with timing.sampling():
             decided = watched.decide(watched.record(view), in_full=True)
-        facts = [(each.node_name, each.message, each.scores, each.node_to_status) for each in (expected, decided)]
+        facts = [
+            (decision.node_name, decision.message, decision.scores, decision.node_to_status)
+            for decision in (expected, decided)
+        ]
         assert facts[0] == facts[1]

@@ -122,7 +122,7 @@ def test_a_claim_with_unavailable_devices_is_deallocated_and_allocated_again() -
         await world.settle(30)
         assert await world.node_of("p") == "n1"
         results = (await read(world, "c"))["status"]["allocation"]["devices"]["results"]
-        assert [each["pool"] for each in results] == ["n1"]
+        assert [result["pool"] for result in results] == ["n1"]
 
     play(story)
 
@@ -195,11 +195,13 @@ def test_extended_resources_get_a_claim_that_is_named_in_the_pod_status() -> Non
         assert made.metadata.name.startswith("p-extended-resources-")
         assert made.metadata.annotations == {"resource.kubernetes.io/extended-resource-claim": "true"}
         assert made.status.allocation is not None
-        assert [each.device for each in made.status.allocation.devices.results] == ["gpu-0", "gpu-1"]
+        assert [result.device for result in made.status.allocation.devices.results] == ["gpu-0", "gpu-1"]
         reported = (await world.pod("p")).status.extended_resource_claim_status
         assert reported is not None
         assert reported.resource_claim_name == made.metadata.name
-        assert [each.request_name for each in reported.request_mappings] == ["container-0-request-0"]
+        assert [request_mapping.request_name for request_mapping in reported.request_mappings] == [
+            "container-0-request-0"
+        ]
         await world.create(pod("q", others={GPUS: 1}))
         await world.settle(5)
         assert await world.node_of("q") == ""

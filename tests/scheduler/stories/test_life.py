@@ -266,7 +266,7 @@ def test_a_stop_while_a_pod_is_being_bound(delay_s: float, stopped_after_s: floa
             await world.settle()
             await world.create(node("n1", cpu=1), pod("web", cpu=1))
             await world.settle(0.01)
-            (task,) = [each for each in asyncio.all_tasks() if each.get_name() == "world/scheduler-1"]
+            (task,) = [running for running in asyncio.all_tasks() if running.get_name() == "world/scheduler-1"]
             asked_s = clock.now_s()
             task.cancel()
             await asyncio.wait([task])

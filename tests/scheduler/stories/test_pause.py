@@ -16,7 +16,7 @@ from tests.scheduler.world import World, check, play
 
 
 async def placed(world: World) -> dict[str, str]:
-    return {name: each.spec.node_name for name, each in (await world.pods()).items()}
+    return {name: view.spec.node_name for name, view in (await world.pods()).items()}
 
 
 def test_a_step_is_a_cycle_and_then_its_binding() -> None:
@@ -28,10 +28,10 @@ def test_a_step_is_a_cycle_and_then_its_binding() -> None:
         await world.create(pod("a", cpu=1), pod("b", cpu=1))
         await world.settle(10)
         assert await placed(world) == {"a": "", "b": ""}
-        assert [each.pod.name for each in world.scheduler.queue.next_entries(5)] == ["a", "b"]
+        assert [next_entry.pod.name for next_entry in world.scheduler.queue.next_entries(5)] == ["a", "b"]
         pause.step()
         await world.settle()
-        assert [each.is_held for each in world.scheduler.bindings.running.values()] == [True]
+        assert [binding.is_held for binding in world.scheduler.bindings.running.values()] == [True]
         assert len(world.scheduler.assumed_pods) == 1
         assert await placed(world) == {"a": "", "b": ""}
         pause.step()
@@ -96,7 +96,7 @@ def test_a_scheduler_that_stops_while_it_is_paused_finishes_its_binding() -> Non
             await world.settle()
             scheduler.pause.step()
             await world.settle()
-            assert [each.is_held for each in scheduler.bindings.running.values()] == [True]
+            assert [binding.is_held for binding in scheduler.bindings.running.values()] == [True]
         assert await placed(world) == {"a": "n1"}
 
     play(story, schedulers=0)

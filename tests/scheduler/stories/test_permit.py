@@ -69,7 +69,7 @@ async def waiting(world: World, *names: str) -> None:
     """These pods, and a node for them; all of them are waiting."""
     await world.create(node("n1", cpu=4), *(pod(name, cpu=2) for name in names))
     await world.settle(0.5)
-    assert sorted(each.pod.name for each in world.scheduler.waiting_pods) == sorted(names)
+    assert sorted(waiting_pod.pod.name for waiting_pod in world.scheduler.waiting_pods) == sorted(names)
 
 
 def is_settled(scheduler: Scheduler) -> bool:
@@ -169,7 +169,9 @@ def test_after_a_time_out_the_resources_is_free_and_the_pod_comes_back() -> None
         assert where is not None
         assert where.state is QueueState.UNSCHEDULABLE
         await world.settle(60)
-        assert [each.pod.name for each in scheduler.waiting_pods] == ["third"], "it took the resources of both"
+        assert [waiting_pod.pod.name for waiting_pod in scheduler.waiting_pods] == ["third"], (
+            "it took the resources of both"
+        )
         first = scheduler.queue.status((await world.pod("first")).metadata.uid)
         assert first is not None
         assert (await world.pod("first")).status.nominated_node_name == ""
@@ -420,7 +422,7 @@ def test_how_a_wait_ends(act: Callable[[WaitingPod], None], end_s: float, status
         record = Columns().record(pod("member"))
         waiting = waiting_pods.add(record, "node", {GANG: 60.0, QUOTA: 90.0}, lambda r: ends.append((clock.now_s(), r)))
         assert waiting_pods.get(record.uid) is waiting
-        assert [each.pod for each in waiting_pods] == [record]
+        assert [waiting_pod.pod for waiting_pod in waiting_pods] == [record]
         act(waiting)
         await clock.wait(1_000)
         assert len(waiting_pods) == 0

@@ -306,7 +306,9 @@ def _what_is_left(scheduler: Scheduler) -> Written:
         "promises": len(list(columns.nominations.nodes())),
         "used": int(abs(columns.resources.used).sum()),
         "existing terms": sum(term.pod_count for term in columns.terms),
-        "counted labels": sum(1 for each in columns.selectors.classes if each.rows or each.rows_terminating),
+        "counted labels": sum(
+            1 for pod_class in columns.selectors.classes if pod_class.rows or pod_class.rows_terminating
+        ),
         "held by the plugin": len(Whim.holding),
         "held by VolumeBinding": held_by_volume_binding(scheduler) != HOLDS_NOTHING,
     }

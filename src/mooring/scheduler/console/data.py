@@ -98,7 +98,7 @@ class OverviewHistory:
             "time": wall_s,
             "boundPerSecond": _per_second((last[0], last[1]), now_s, bound),
             "boundWaits": [histogram_quantile(share, bounds, recent) for share in QUANTILES],
-            "pendingWaits": [float(each) for each in np.quantile(pending_waits_s, QUANTILES)]
+            "pendingWaits": [float(wait_s) for wait_s in np.quantile(pending_waits_s, QUANTILES)]
             if pending_waits_s
             else [None, None],
             "reasons": _largest(reasons),

@@ -463,8 +463,8 @@ class SignatureResults:
         if not nominated:
             return
         with Transaction(columns) as transaction:
-            for each in nominated:
-                transaction.place(each, row)
+            for nominated_pod in nominated:
+                transaction.place(nominated_pod, row)
             number, bits = first_rejection(
                 self.states.pod_filters, row, arrays.node_first.item(row), arrays.node_bits.item(row)
             )
