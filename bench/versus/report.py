@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from bench.plots import Bars, bar_plot
 from bench.report import commit_text
 from bench.versus.results import KUBE_SCHEDULER, MOORING, Comparison, Round, WorkloadComparison
+from mooring.cli.simulate.plots import bar_plot
 
 BEGIN = "<!-- comparison: written by `python -m bench.versus`, down to the next mark -->"
 END = "<!-- end of comparison -->"
@@ -87,19 +87,12 @@ def table(comparison: Comparison) -> Iterator[str]:
 
 def plot(comparison: Comparison) -> str:
     """Pods a second, and CPU time of a pod, of both schedulers."""
-    names = [compared.workload for compared in comparison.workloads]
-    speeds = [
-        Bars(name, [compared.pods_per_second(name).median for compared in comparison.workloads]) for name in SCHEDULERS
-    ]
-    speeds.append(
-        Bars(
-            "API path",
-            [median(path.pods_per_second for path in compared.api_path) for compared in comparison.workloads],
-        )
-    )
-    costs = [Bars(name, [_cpu(compared, name) for compared in comparison.workloads]) for name in SCHEDULERS]
-    panels = [("Pods a second, from created to bound", speeds), ("CPU time of the scheduler for a pod, ms", costs)]
-    return bar_plot("Both schedulers on the same API server", names, panels)
+    workloads = comparison.workloads
+    speeds = {name: [compared.pods_per_second(name).median for compared in workloads] for name in SCHEDULERS}
+    speeds["API path"] = [median(path.pods_per_second for path in compared.api_path) for compared in workloads]
+    costs = {name: [_cpu(compared, name) for compared in workloads] for name in SCHEDULERS}
+    panels = {"Pods a second, from created to bound": speeds, "CPU time of the scheduler for a pod, ms": costs}
+    return bar_plot("Both schedulers on the same API server", [compared.workload for compared in workloads], panels)
 
 
 def _cpu(comparison: WorkloadComparison, name: str) -> float:
