@@ -18,7 +18,7 @@ from time import perf_counter
 import msgspec
 
 from bench.client import Answer, Connection, connect, request
-from bench.machine import cpu_s_of, family_of, free_port, peak_bytes_of, resident_bytes_of
+from bench.machine import cpu_s_of, family_of, free_port, peak_bytes, resident_bytes
 
 READY_S_MAX = 60.0
 READY_CHECK_S = 0.02
@@ -47,11 +47,11 @@ class Program:
 
     @property
     def resident_bytes(self) -> int:
-        return resident_bytes_of(self.pid)
+        return resident_bytes(self.pid)
 
     @property
     def peak_bytes(self) -> int:
-        return peak_bytes_of(self.pid)
+        return peak_bytes(self.pid)
 
     def check_runs(self) -> None:
         """Raises `ProgramError` with the last lines of the log."""
@@ -104,7 +104,7 @@ class MooringUp:
 
     @property
     def resident_bytes(self) -> int:
-        return sum(map(resident_bytes_of, family_of(self._pid)))
+        return sum(map(resident_bytes, family_of(self._pid)))
 
     @asynccontextmanager
     async def connected(self, count: int) -> AsyncIterator[list[Connection]]:
