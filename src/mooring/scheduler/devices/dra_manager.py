@@ -295,7 +295,7 @@ def totals_of(
 def _devices_with_rows(
     pooled_slice: PooledSlice, columns: Columns, failed: Bools
 ) -> Iterator[tuple[PooledDevice, Bools]]:
-    """The devices of a slice, pooled_slice with the rows that see it."""
+    """The devices of a slice, each with the rows that see it."""
     spec = pooled_slice.view.spec
     if not pooled_slice.selects_per_device:
         everywhere = bool(spec.all_nodes) or not (spec.node_name or spec.node_selector is not None)
