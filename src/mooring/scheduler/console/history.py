@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from zlib import compress, decompress
 
 from mooring.kit.clock import Clock, format_rfc3339_micro
-from mooring.scheduler.console.data import ConsoleData, Document
-from mooring.scheduler.console.nodes import NodeTable
+from mooring.scheduler.console.data import ConsoleData
+from mooring.scheduler.console.nodes import Document, NodeTable
 from mooring.scheduler.pages import queue_counts
 from mooring.scheduler.reporting.decision_log import DecisionLog, DecisionLogError, oldest_in_log, read_log_around
 from mooring.scheduler.reporting.decision_records import BOUND, DecisionRecord

@@ -34,6 +34,7 @@ from mooring.kit.clock import Clock
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import NO_START_S, PodInfo
 from mooring.scheduler.cache.resources import CPU, MEMORY
+from mooring.scheduler.console.nodes import Document
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.pages import pod_page
 from mooring.scheduler.plan.new_objects import RemovalOutcome, pending_view, removal_outcome, view_on
@@ -52,7 +53,6 @@ UNOWNED = "without-controller"
 
 Key: TypeAlias = tuple[str, str, str]
 """Kind, namespace and name."""
-Document: TypeAlias = dict[str, object]
 NEAREST_SHOWN_MAX = 8
 CANDIDATES_SHOWN_MAX = 8
 TYPES_MAX = 12
@@ -164,9 +164,6 @@ def _add_desired(workload: WorkloadStates, controller: ReplicaSet | StatefulSet)
 def _reference(view: ApiObject) -> OwnerReference:
     metadata = view.metadata
     return OwnerReference(api_version=view.api_version, kind=view.kind, name=metadata.name, uid=metadata.uid)
-
-
-"""Placed pods that are read to find the pod types."""
 
 
 async def pod_life(client: Client, key: str) -> Document:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.scheduler.binding.cycle import Binding
+from mooring.scheduler.console.nodes import Document
 from mooring.scheduler.console.reuse import Reused
 from mooring.scheduler.pages import BINDING, binding_row, queue_counts, queued_pod_row, wall_time
 from mooring.scheduler.queue.queued_pod import BACKOFF_STATES, QueuedPod, QueueState
@@ -29,7 +30,6 @@ WAITING = "waiting for Permit"
 LEFT = "left the queue"
 _STATE_TEXTS = {state: state.text for state in QueueState} | {QueueState.ERROR_BACKOFF: QueueState.BACKOFF.text}
 
-Document: TypeAlias = dict[str, object]
 Waiter: TypeAlias = QueuedPod | Binding
 Records: TypeAlias = Mapping[str, DecisionRecord]
 """The latest decision about each pod, by uid."""
@@ -67,10 +67,10 @@ class QueueWindows:
         state: str,
         records: Records,
         *,
-        offset: int = 0,
-        limit: int = WINDOW_MAX,
-        sort: str = "",
-        descending: bool = False,
+        offset: int,
+        limit: int,
+        sort: str,
+        descending: bool,
     ) -> Document:
         """Rows from `offset` on of the pods whose keys contain the text, in the given state or any."""
         order = self._order(text, state, records, sort, descending)
