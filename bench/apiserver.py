@@ -20,7 +20,7 @@ from time import perf_counter
 
 import click
 
-from bench.client import Connection, ask_all, request
+from bench.client import Connection, ask_all, request, unverified
 from bench.processes import MooringUp, check_answers, mooring_up
 from bench.results import Figure, print_figures
 
@@ -150,11 +150,7 @@ def _shares(total: int, parts: int) -> list[int]:
 
 
 async def _count_lines(server: MooringUp, path: str, index: int, lines: list[int], total: int) -> None:
-    import ssl
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    reader, writer = await asyncio.open_connection(server.host, server.port, ssl=context)
+    reader, writer = await asyncio.open_connection(server.host, server.port, ssl=unverified())
     writer.write(request(TOKEN, "GET", path))
     await reader.readuntil(b"\r\n\r\n")
     while lines[index] < total:

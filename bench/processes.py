@@ -10,14 +10,15 @@ import asyncio
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from time import perf_counter
+from typing import NamedTuple
 
 import msgspec
 
-from bench.client import Answer, Connection, connect, request
+from bench.client import Answer, Connection, connect, connected, request
 from bench.machine import cpu_s_of, family_of, free_port, peak_bytes, resident_bytes
 
 READY_S_MAX = 60.0
@@ -106,14 +107,8 @@ class MooringUp:
     def resident_bytes(self) -> int:
         return sum(map(resident_bytes, family_of(self._pid)))
 
-    @asynccontextmanager
-    async def connected(self, count: int) -> AsyncIterator[list[Connection]]:
-        connections = await connect(self.host, self.port, count)
-        try:
-            yield connections
-        finally:
-            for connection in connections:
-                connection.close()
+    def connected(self, count: int) -> AbstractAsyncContextManager[list[Connection]]:
+        return connected(self.host, self.port, count)
 
 
 @contextmanager
@@ -154,12 +149,11 @@ async def wait_ready(program: Program, port: int, token: str = "") -> float:
     raise program.is_late()
 
 
-class SchedulerProcess:
+class SchedulerProcess(NamedTuple):
     """A scheduler that is ready."""
 
-    def __init__(self, program: Program, ready_s: float) -> None:
-        self.program = program
-        self.ready_s = ready_s
+    program: Program
+    ready_s: float
 
 
 Command = Callable[[Path, int], list[str]]
