@@ -1,12 +1,13 @@
 """A cluster on virtual time: an API server, a client that may misbehave, and schedulers at work.
 
-    async def story(world: World) -> None:
+    @played()
+    async def test_a_pod_gets_a_node(world: World) -> None:
         await world.create(node("n1", cpu=4))
         await world.create(pod("web", cpu=1))
         await world.settle()
-        assert world.node_of("web") == "n1"
+        assert await world.node_of("web") == "n1"
 
-    play(story)
+A test with parameters defines its story itself, and calls `play(story)`.
 
 The builders of `tests.builders` make objects. The functions of the world read the store, not the scheduler.
 """
@@ -15,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import wraps
+from inspect import Signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -210,6 +213,20 @@ def play(
         for number in range(schedulers if is_recorded else 0):
             report = replayed(Path(name) / f"{number}.recording", load_configuration(config), registry)
             assert not report.differences, report.differences[0]
+
+
+def played(**options: Any) -> Callable[[Story], Callable[[], None]]:
+    """Makes a test of a story, which `play` runs with these options."""
+
+    def as_test(story: Story) -> Callable[[], None]:
+        @wraps(story)
+        def test() -> None:
+            play(story, **options)
+
+        test.__signature__ = Signature()  # type: ignore[attr-defined]  # the world is no fixture of pytest
+        return test
+
+    return as_test
 
 
 def replayed(

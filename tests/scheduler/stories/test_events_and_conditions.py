@@ -14,7 +14,7 @@ from mooring.scheduler.scheduler import Limits, Scheduler
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Request, Script
 from tests.scheduler.stories.actors import with_plugins
-from tests.scheduler.world import Through, World, play
+from tests.scheduler.world import Through, World, play, played
 
 
 def faulty(*faults: Fault) -> Through:
@@ -45,24 +45,22 @@ def test_an_equal_condition_is_not_written_again() -> None:
     play(story, through=faulty(noted), limits=Limits(unschedulable_s_max=10))
 
 
-def test_the_time_of_the_transition_stays_while_only_the_message_changes() -> None:
-    async def story(world: World) -> None:
-        await world.create(node("n1", cpu=1), pod("big", cpu=2))
-        await world.settle(5)
+@played()
+async def test_the_time_of_the_transition_stays_while_only_the_message_changes(world: World) -> None:
+    await world.create(node("n1", cpu=1), pod("big", cpu=2))
+    await world.settle(5)
 
-        async def since() -> str | None:
-            (condition,) = (await world.pod("big")).status.conditions
-            return condition.last_transition_time
+    async def since() -> str | None:
+        (condition,) = (await world.pod("big")).status.conditions
+        return condition.last_transition_time
 
-        before = await since()
-        await world.create(node("n2", cpu=1, taints=["gone:NoSchedule"]))
-        await world.settle(400)
-        reported = await world.condition("big")
-        assert reported is not None
-        assert reported[2].startswith("0/2 nodes are available")
-        assert await since() == before
-
-    play(story)
+    before = await since()
+    await world.create(node("n2", cpu=1, taints=["gone:NoSchedule"]))
+    await world.settle(400)
+    reported = await world.condition("big")
+    assert reported is not None
+    assert reported[2].startswith("0/2 nodes are available")
+    assert await since() == before
 
 
 def test_a_long_message_is_whole_in_the_condition_and_shortened_in_the_event() -> None:
