@@ -36,14 +36,16 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.scheduler.catalogue import default_registry
+from mooring.scheduler.catalogue import PLUGINS, default_registry
 from mooring.scheduler.config import SchedulerConfiguration, load_configuration
+from mooring.scheduler.framework.plugin import Plugin
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.reporting.recording import Recording
 from mooring.scheduler.scheduler import Limits, Scheduler
 from mooring.simulator.replay import RecordingReader, Replay, ReplayReport
 from mooring.store.memory import MemoryStore
 from tests.api_servers import create, open_loopback_client
+from tests.scheduler.config.builders import configuration
 
 Story = Callable[["World"], Awaitable[None]]
 Through = Callable[[Client, VirtualClock], Client]
@@ -178,12 +180,20 @@ async def open_world(clock: VirtualClock, entropy: Entropy) -> AsyncIterator[Wor
         yield World(clock, group, entropy, store, client)
 
 
+def with_plugins(*plugins: type[Plugin], **fields: object) -> tuple[dict[str, Any], Registry]:
+    """A configuration that has these plugins at all of their points, before the usual ones; and the registry."""
+    enabled = [{"name": plugin.name} for plugin in plugins]
+    profile = {"schedulerName": "default-scheduler", "plugins": {"multiPoint": {"enabled": enabled}}}
+    return configuration(profiles=[profile], **fields), Registry((*PLUGINS, *plugins))
+
+
 def play(
     story: Story,
     *,
     config: Mapping[str, Any] | None = None,
     through: Through | None = None,
     registry: Registry | None = None,
+    plugins: Sequence[type[Plugin]] = (),
     limits: Limits | None = None,
     schedulers: int = 1,
     seed: int = 1,
@@ -192,8 +202,10 @@ def play(
     """Runs a story with schedulers that are synced, and checks at its end that nothing inside is amiss.
 
     The schedulers are recorded, and a replay must decide as they did. Not so with extenders, or if a plugin decides by
-    what is not in the recording (`is_replayed`).
+    what is not in the recording (`is_replayed`). `plugins` are enabled at all of their points, before the usual ones.
     """
+    if plugins:
+        config, registry = with_plugins(*plugins)
     clock = VirtualClock()
     is_recorded = is_replayed and not (config or {}).get("extenders")
 

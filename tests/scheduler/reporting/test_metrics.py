@@ -30,7 +30,7 @@ from mooring.scheduler.reporting.metrics import (
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
 from tests.scheduler.queue.builders import profile
-from tests.scheduler.stories.actors import with_plugins
+from tests.scheduler.world import with_plugins
 
 
 def samples(registry: CollectorRegistry) -> dict[str, float]:

@@ -19,7 +19,7 @@ from mooring.scheduler.framework.plugin import Permit, PreBind, Reserve, Wait
 from mooring.scheduler.framework.status import Status
 from tests.builders import HOSTNAME, ZONE, disk, node, pod, pods_like, spread
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
-from tests.scheduler.stories.actors import HOLDS_NOTHING, held_by_volume_binding, with_plugins
+from tests.scheduler.stories.actors import HOLDS_NOTHING, held_by_volume_binding
 from tests.scheduler.world import World, play
 from tests.storage_builders import from_nodes, storage_class, volume, waiting
 
@@ -181,8 +181,7 @@ def test_a_plugin_that_rejects_or_raises(subject: str, point: str) -> None:
     async def story(world: World) -> None:
         await before_and_after(world, subject)
 
-    config, registry = with_plugins(saboteur)
-    play(story, config=config, registry=registry)
+    play(story, plugins=(saboteur,))
 
 
 @pytest.mark.parametrize("subject", [name for name in _SUBJECTS if name != "with volumes"])

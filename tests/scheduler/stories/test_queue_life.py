@@ -18,9 +18,9 @@ from tests.api_servers import store_object
 from tests.builders import HOSTNAME, node, pod, pods_like
 from tests.client.faulty import Fault, FaultyClient, Outcome, Request, Script
 from tests.scheduler.config.builders import configuration
-from tests.scheduler.stories.actors import running, with_plugins
+from tests.scheduler.stories.actors import running
 from tests.scheduler.stories.test_permit import Hold
-from tests.scheduler.world import Through, World, check, play, played
+from tests.scheduler.world import Through, World, check, play, played, with_plugins
 
 
 def faulty(*faults: Fault) -> Through:
@@ -123,8 +123,6 @@ def test_a_plugin_activates_a_pod() -> None:
         def pre_enqueue(self, pod: PodInfo) -> Status | None:
             return None if opened else Status.unresolvable("closed")
 
-    config, registry = with_plugins(Gate)
-
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(1000)
@@ -136,7 +134,7 @@ def test_a_plugin_activates_a_pod() -> None:
         await world.settle()
         assert await world.node_of("web") == "n1"
 
-    play(story, config=config, registry=registry)
+    play(story, plugins=(Gate,))
 
 
 @played(through=faulty(Fault("bind", Outcome.BROKEN, delay_s=5, where=lambda request: request.name == "web")))
@@ -227,8 +225,6 @@ def test_a_pod_bound_by_another_scheduler_releases_its_reservations() -> None:
         def unreserve(self, pod: PodInfo, node_name: str) -> None:
             held.discard(pod.uid)
 
-    config, registry = with_plugins(Holds)
-
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(0.5)
@@ -239,8 +235,7 @@ def test_a_pod_bound_by_another_scheduler_releases_its_reservations() -> None:
 
     play(
         story,
-        config=config,
-        registry=registry,
+        plugins=(Holds,),
         through=lambda client, clock: FaultyClient(client, clock, Script(Fault("bind", delay_s=5))),
     )
 

@@ -34,10 +34,9 @@ from tests.scheduler.stories.actors import (
     complete,
     held_by_volume_binding,
     reject_provisioning,
-    with_plugins,
 )
 from tests.scheduler.stories.test_races import bound_once
-from tests.scheduler.world import Through, World, check, play
+from tests.scheduler.world import Through, World, check, play, with_plugins
 from tests.storage_builders import from_nodes, storage_class, volume, waiting
 
 PODS = 30
