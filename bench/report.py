@@ -13,9 +13,9 @@ from typing import Protocol
 
 import msgspec
 
-from bench.plots import Series, line_plot
 from bench.results import AnyResult, Figure, Level, Machine, Report, Result, SchedulerResult, rounded
 from bench.workload import read_workload
+from mooring.cli.simulate.plots import line_plot
 
 BEGIN = "<!-- results: written by `make bench`, down to the next mark -->"
 END = "<!-- end of results -->"
@@ -210,19 +210,19 @@ def placed_table(result: Result) -> Iterator[str]:
 
 def nodes_plot(report: Report) -> str:
     names = list(dict.fromkeys(result.name for result in report.nodes_sweep))
-    series = [Series(name, [(r.nodes, r.last.mean_us) for r in report.nodes_sweep if r.name == name]) for name in names]
-    return line_plot("Deciding about one pod, by nodes", "nodes (2 pods placed on each)", "µs a pod", series)
+    lines = {name: [(r.nodes, r.last.mean_us) for r in report.nodes_sweep if r.name == name] for name in names}
+    return line_plot("A decision (µs), by nodes", "nodes (2 pods placed on each)", lines, is_logarithmic=True)
 
 
 def placed_plot(report: Report) -> str:
     result = report.placed_sweep
     levels: Sequence[Level] = result.levels if result is not None else ()
     nodes = f"{result.nodes:,}" if result is not None else "all"
-    series = [
-        Series("decide", [(level.placed, level.mean_us) for level in levels]),
-        Series("load", [(level.placed, level.load_us) for level in levels if level.loaded]),
-    ]
-    return line_plot(f"A plain pod on {nodes} nodes, by placed pods", "placed pods", "µs a pod", series)
+    lines = {
+        "decide": [(level.placed, level.mean_us) for level in levels],
+        "load": [(level.placed, level.load_us) for level in levels if level.loaded],
+    }
+    return line_plot(f"A plain pod on {nodes} nodes (µs)", "placed pods", lines, is_logarithmic=True)
 
 
 def _machine_lines(machine: Machine) -> Iterator[str]:

@@ -20,9 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mooring.kit.clock import Clock
-from mooring.scheduler.console.data import Document
 from mooring.scheduler.console.history import History
-from mooring.scheduler.console.nodes import NodeTable
+from mooring.scheduler.console.nodes import Document, NodeTable
 from mooring.scheduler.pages import UNKNOWN_POD, pod_page
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.decision_log import DecisionLogError

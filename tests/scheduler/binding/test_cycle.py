@@ -25,8 +25,7 @@ from mooring.scheduler.scheduler import Limits
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 from tests.scheduler.harness import engine_of, without_line
-from tests.scheduler.stories.actors import with_plugins
-from tests.scheduler.world import Story, World, play
+from tests.scheduler.world import Story, World, play, with_plugins
 
 
 class Diary(Reserve, Permit, PreBind, Bind, PostBind):

@@ -34,10 +34,9 @@ from tests.scheduler.stories.actors import (
     complete,
     held_by_volume_binding,
     reject_provisioning,
-    with_plugins,
 )
 from tests.scheduler.stories.test_races import bound_once
-from tests.scheduler.world import Through, World, check, play
+from tests.scheduler.world import Through, World, check, play, with_plugins
 from tests.storage_builders import from_nodes, storage_class, volume, waiting
 
 PODS = 30
@@ -306,7 +305,9 @@ def _what_is_left(scheduler: Scheduler) -> Written:
         "promises": len(list(columns.nominations.nodes())),
         "used": int(abs(columns.resources.used).sum()),
         "existing terms": sum(term.pod_count for term in columns.terms),
-        "counted labels": sum(1 for each in columns.selectors.classes if each.rows or each.rows_terminating),
+        "counted labels": sum(
+            1 for pod_class in columns.selectors.classes if pod_class.rows or pod_class.rows_terminating
+        ),
         "held by the plugin": len(Whim.holding),
         "held by VolumeBinding": held_by_volume_binding(scheduler) != HOLDS_NOTHING,
     }

@@ -274,10 +274,6 @@ class SchedulingQueue:
         if has_leftover:
             self._in_flight.record(InFlightEvent(UNSCHEDULABLE_TIMEOUT, None, None))
 
-    def next_deadline_s(self) -> float | None:
-        """When `flush` may have a pod to move; None if no pod waits for a time."""
-        return self._sub_queues.deadline_s if self._sub_queues.deadline_s < math.inf else None
-
     # Read access
 
     def __len__(self) -> int:

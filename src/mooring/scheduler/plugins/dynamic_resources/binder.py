@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
@@ -211,7 +210,7 @@ class ClaimBinder:
         """Deletes a claim that the scheduler has created. Raises `ClientError`, `ClaimBindingError`."""
 
         async def unprotect(claim: Raw) -> Raw:
-            others = [each for each in claim["metadata"].get("finalizers", ()) if each != FINALIZER]
+            others = [finalizer for finalizer in claim["metadata"].get("finalizers", ()) if finalizer != FINALIZER]
             claim["metadata"]["finalizers"] = others
             return await self._update(claim, "update resourceclaim")
 
@@ -263,29 +262,6 @@ class ClaimBinder:
                     logger.warning("claim %s was created, but the watch has not delivered it", key)
                     return
                 await self._waiters.wait_for_change(changed, end_s - self._clock.now_s())
-
-
-@dataclass(frozen=True, slots=True)
-class Deallocation:
-    """Deallocates a claim whose devices are not available to the pod."""
-
-    binder: ClaimBinder
-    key: str
-    resource_version: str
-
-    async def __call__(self) -> None:
-        await self.binder.deallocate(self.key, self.resource_version)
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimDeletion:
-    """Deletes the claim for extended resources of an earlier attempt."""
-
-    binder: ClaimBinder
-    key: str
-
-    async def __call__(self) -> None:
-        await self.binder.delete(self.key)
 
 
 class _Conflict(Exception):
