@@ -9,7 +9,6 @@ Input: a store and the configuration. Output: `ApiServer`, which the handlers an
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -53,24 +52,11 @@ from mooring.client.interface import PatchForm
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.serving.console import ConsoleSessions
+from mooring.serving.endpoints import Check
 from mooring.serving.pages import PageRequest, PageResponse, masked
 from mooring.serving.server import Page
 from mooring.serving.users import User
 from mooring.store.interface import Store
-
-Check = Callable[[], bool]
-
-
-@dataclass(slots=True)
-class Health:
-    """The checks; readiness has all of liveness' and its own."""
-
-    live: dict[str, Check] = field(default_factory=lambda: {"ping": lambda: True})
-    ready: dict[str, Check] = field(default_factory=dict)
-
-    def checks(self, path: str) -> dict[str, Check]:
-        return {**self.live, **self.ready} if path == "readyz" else dict(self.live)
-
 
 PLAN_PAGE = "/plan"
 """The page of the scheduler that answers plans."""
@@ -96,7 +82,8 @@ class ApiServer:
     peek: Peek
     """An object by plural, namespace and name, from the memory of this process, without waiting."""
     kubelets: RemoteLogs
-    health: Health = field(default_factory=Health)
+    ready_checks: dict[str, Check] = field(default_factory=dict)
+    """The checks of `/readyz` besides `ping`."""
     discovery: Discovery = field(init=False)
     openapi: OpenApi = field(init=False)
     console_sessions: ConsoleSessions = field(init=False)
