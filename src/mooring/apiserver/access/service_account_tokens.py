@@ -173,22 +173,13 @@ class BoundObject:
 
 
 class ServiceAccountTokens:
-    def __init__(
-        self,
-        signer: TokenSigner,
-        clock: Clock,
-        entropy: Entropy,
-        lookup: Lookup,
-        *,
-        issuer: str = DEFAULT_ISSUER,
-        audiences: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, signer: TokenSigner, clock: Clock, entropy: Entropy, lookup: Lookup) -> None:
         self._signer = signer
         self._clock = clock
         self._entropy = entropy
         self._lookup = lookup
-        self.issuer = issuer
-        self.audiences = tuple(audiences) or (issuer, SHORT_AUDIENCE)
+        self.issuer = DEFAULT_ISSUER
+        self.audiences = (DEFAULT_ISSUER, SHORT_AUDIENCE)
         """The accepted audiences. The first one is the default of a TokenRequest."""
 
     def issue(

@@ -103,11 +103,10 @@ def default_volume_source(spec: Document) -> None:
 # --- validation --------------------------------------------------------------------------------------------------
 
 
-def validate_volume(volume: Document, tolerates_label_values: bool = False) -> list[FieldError]:
+def validate_volume(volume: Document) -> list[FieldError]:
     """Field errors of the spec of a volume, and with its annotations."""
     name = volume["metadata"].get("name", "")
-    errors = validate_volume_spec(volume["spec"], name, "spec", tolerates_label_values=tolerates_label_values)
-    return errors + validate_mount_options(volume)
+    return validate_volume_spec(volume["spec"], name, "spec") + validate_mount_options(volume)
 
 
 def validate_volume_spec(

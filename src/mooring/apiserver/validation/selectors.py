@@ -24,13 +24,8 @@ SET_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 INVALID_OPERATOR = "not a valid selector operator"
 
 
-def validate_label_selector(
-    selector: Document | None,
-    path: str,
-    tolerates_values: bool = False,
-    tolerates_operators: bool = False,
-) -> list[FieldError]:
-    """Field errors of a selector; an absent one is valid. `tolerates_…` accepts invalid values or operators."""
+def validate_label_selector(selector: Document | None, path: str, tolerates_values: bool = False) -> list[FieldError]:
+    """Field errors of a selector; an absent one is valid. `tolerates_values` accepts invalid values."""
     if not selector:
         return []
     errors: list[FieldError] = []
@@ -38,18 +33,16 @@ def validate_label_selector(
         errors += validate_labels(selector["matchLabels"], f"{path}.matchLabels")
     for index, requirement in enumerate(selector.get("matchExpressions") or ()):
         here = f"{path}.matchExpressions[{index}]"
-        errors += validate_label_requirement(requirement, here, tolerates_values, tolerates_operators)
+        errors += validate_label_requirement(requirement, here, tolerates_values)
     return errors
 
 
-def validate_label_requirement(
-    requirement: Document, path: str, tolerates_values: bool = False, tolerates_operators: bool = False
-) -> list[FieldError]:
+def validate_label_requirement(requirement: Document, path: str, tolerates_values: bool = False) -> list[FieldError]:
     operator, values = requirement.get("operator", ""), requirement.get("values") or ()
     errors: list[FieldError] = []
     if operator in SET_OPERATORS:
         errors += validate_set_operator(operator, values, path)
-    elif not tolerates_operators:
+    else:
         errors.append(invalid(f"{path}.operator", operator, INVALID_OPERATOR))
     errors += validate_label_name(requirement.get("key", ""), f"{path}.key")
     if not tolerates_values:
