@@ -471,21 +471,21 @@ def _sum_of_containers(pod: Pod, which: _Which, counting: CountingRules) -> Amou
 
 
 def _of_container(pod: Pod, container: Container, which: _Which, statuses: Mapping[str, ContainerStatus]) -> Amounts:
-    wanted = amounts(which(container.resources))
+    requested = amounts(which(container.resources))
     status = statuses.get(container.name)
     if status is None or status.resources is None:
-        return wanted
+        return requested
     actual = amounts(which(status.resources))
     if which is _requests:
         _raise_amounts(actual, amounts(status.allocated_resources))
     if is_resize_infeasible(pod):
         return actual
-    _raise_amounts(wanted, actual)
-    return wanted
+    _raise_amounts(requested, actual)
+    return requested
 
 
 def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
-    return {each.name: each for each in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
+    return {status.name: status for status in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
 
 
 def _add_amounts(total: Amounts, more: Amounts) -> None:

@@ -44,7 +44,7 @@ async def bootstrap(object_storage: ObjectStorage, clock: Clock, entropy: Entrop
     for priority_class in system_priority_classes():
         await maker.ensure(kinds.PRIORITY_CLASS, priority_class)
     # Concurrently, so that a store on disk writes many of them in one commit.
-    documents = [wanted.document for wanted in default_objects()]
+    documents = [default.document for default in default_objects()]
     await run_bounded(maker.ensure_role, documents, limit=ROLES_AT_ONCE, name="bootstrap roles")
 
 

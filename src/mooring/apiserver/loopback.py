@@ -162,7 +162,7 @@ class LoopbackClient:
             return self._api_server.body_reader(resource, call, _encode(named(template, name)), JSON)()
 
         outcomes = await batches.create_many(self._api_server.context, resource, new_call, namespace, names, read)
-        return [_outcome(kind, each) for each in outcomes]
+        return [_outcome(kind, outcome) for outcome in outcomes]
 
     async def patch_status_many(
         self, kind: Kind, patches: Sequence[StatusPatch], written: Written
@@ -186,7 +186,7 @@ class LoopbackClient:
         outcomes = await batches.renew_leases(
             self._api_server.context, resource, new_call, namespace, names, renew_time_s
         )
-        return [_outcome(LEASE, each) for each in outcomes]
+        return [_outcome(LEASE, outcome) for outcome in outcomes]
 
     # --------------------------------------------------------------------------------------------------- parts
 

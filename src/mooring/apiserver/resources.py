@@ -159,7 +159,8 @@ def built_in_resources() -> Iterator[Resource]:
             categories=kind.categories,
             verbs=kind.verbs,
             subresources={
-                subresource.name: subresource for subresource in sorted(subresources, key=lambda each: each.name)
+                subresource.name: subresource
+                for subresource in sorted(subresources, key=lambda subresource: subresource.name)
             },
             returns_deleted=kind.returns_deleted,
             scale=ScaleRules(scale_of, scaled) if SCALE in subresources else None,

@@ -263,8 +263,8 @@ def cidr(text: str) -> Cidr:
 
 
 def contains_ip(network: Cidr, address: IpAddress | str) -> bool:
-    wanted = ip(address) if isinstance(address, str) else address
-    return wanted.address in network.interface.network
+    searched = ip(address) if isinstance(address, str) else address
+    return searched.address in network.interface.network
 
 
 def contains_cidr(network: Cidr, other: Cidr | str) -> bool:

@@ -242,7 +242,7 @@ class _PatchedDocument:
         path = _text_of(
             operation, "path", "test operation failed to decode path: operation missing path field: missing value"
         )
-        wanted = operation.get("value")
+        expected = operation.get("value")
         if path == "":
             found: object = self._root
         else:
@@ -250,7 +250,7 @@ class _PatchedDocument:
             if where is None:
                 raise _rejected(f"test operation does not apply: is missing path: {path}: {_MISSING}")
             found = _value_at(where, key, f"error in test for path: '{path}': ")
-        if not _is_same(found, wanted):
+        if not _is_same(found, expected):
             raise _rejected(f"testing value {path} failed: {_TEST_FAILED}")
 
     def _container_at(self, path: str) -> tuple[Container | None, str]:

@@ -305,12 +305,8 @@ def _fields(selector: Document) -> tuple[tuple[tuple[str, str], ...], str]:
             return parse_field_equalities(selector.get("rawSelector") or ""), ""
         except FieldSelectorError:
             return (), "ignored due to parse error"
-    kept = [
-        requirement
-        for requirement in requirements
-        if requirement.get("operator") in ("In", "NotIn") and len(requirement["values"]) == 1
-    ]
-    equal = tuple((each["key"], each["values"][0]) for each in kept if each["operator"] == "In")
+    kept = [term for term in requirements if term.get("operator") in ("In", "NotIn") and len(term["values"]) == 1]
+    equal = tuple((term["key"], term["values"][0]) for term in kept if term["operator"] == "In")
     return equal, _error(len(kept), len(requirements))
 
 
@@ -323,11 +319,9 @@ def _labels_error(selector: Document) -> str:
             return "ignored due to parse error"
         return ""
     understood = 0
-    for requirement in requirements:
-        operator = LABEL_SELECTOR_OPERATORS.get(requirement.get("operator") or "")
-        understood += operator is not None and is_sound(
-            requirement.get("key") or "", operator, requirement.get("values") or ()
-        )
+    for term in requirements:
+        operator = LABEL_SELECTOR_OPERATORS.get(term.get("operator") or "")
+        understood += operator is not None and is_sound(term.get("key") or "", operator, term.get("values") or ())
     return _error(understood, len(requirements))
 
 

@@ -351,8 +351,8 @@ def requested_token(
     metadata = _checked_metadata(request, account)
     spec = dict(request.get("spec") or {})
     spec["audiences"] = spec.get("audiences") or [tokens.audiences[0]]
-    wanted_s = spec.get("expirationSeconds")
-    lifetime_s = LIFETIME_S_DEFAULT if wanted_s is None else wanted_s
+    requested_s = spec.get("expirationSeconds")
+    lifetime_s = LIFETIME_S_DEFAULT if requested_s is None else requested_s
     _check_lifetime(lifetime_s)
     bound = _bound_object(spec.get("boundObjectRef"), account, lookup)
     spec["expirationSeconds"] = lifetime_s

@@ -201,7 +201,7 @@ def _above_ratio(kind: str, name: str, bound: Quantity, requests: Amounts, limit
 
 
 def _comparable(request: Quantity | None, limit: Quantity | None, bound: Quantity) -> tuple[int, int, int]:
-    values = [0 if each is None else each.value() for each in (request, limit, bound)]
+    values = [0 if quantity is None else quantity.value() for quantity in (request, limit, bound)]
     if all(value <= MILLI_VALUE_MAX for value in values):
-        values = [0 if each is None else each.milli_value() for each in (request, limit, bound)]
+        values = [0 if quantity is None else quantity.milli_value() for quantity in (request, limit, bound)]
     return values[0], values[1], values[2]

@@ -1,6 +1,6 @@
 """managedFields after a create, an update, a patch, or a write of the Scale.
 
-Input: the stored object, the wanted object, and the call. Output: `metadata.managedFields` of the wanted object.
+Input: the stored object, the new object, and the call. Output: `metadata.managedFields` of the new object.
 
 1. The writer owns what it changed, with the time of the change. A write that changes nothing changes no entry.
 2. managedFields of the client count, unless they are invalid or the write is to a subresource. An empty list, or one

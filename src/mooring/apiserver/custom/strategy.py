@@ -26,7 +26,7 @@ from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.pruning import fill_defaults, validate_embedded
 from mooring.apiserver.custom.rules import SchemaRules, rules_of
-from mooring.apiserver.custom.scaling import ScalePaths, validate_actual, validate_wanted
+from mooring.apiserver.custom.scaling import ScalePaths, validate_spec_replicas, validate_status_replicas
 from mooring.apiserver.custom.schema import CorrelatedValue, Schema, read_schema, same_json
 from mooring.apiserver.custom.value_rules import ValueRules, validate_value
 from mooring.apiserver.errors import forbidden, invalid_object
@@ -234,7 +234,7 @@ class CustomStrategy(Strategy):
 
     def _validate_scale(self, obj: Document) -> list[FieldError]:
         paths = self.version.scale
-        return [] if paths is None else validate_wanted(obj, paths) + validate_actual(obj, paths)
+        return [] if paths is None else validate_spec_replicas(obj, paths) + validate_status_replicas(obj, paths)
 
     def _check_kind(self, obj: Document) -> None:
         check_kind(self.kind, obj)
@@ -287,7 +287,7 @@ class CustomStatusStrategy(Strategy):
         if "status" in obj and version.status_values is not None:
             errors += validate_value(version.status_values, obj["status"], "status", pair.field("status"))
         if version.scale is not None:
-            errors += validate_actual(obj, version.scale)
+            errors += validate_status_replicas(obj, version.scale)
         errors += _validate_new_list_type(obj, old, version)
         return errors + validate_rule(version, errors, obj, old, pair, call)
 

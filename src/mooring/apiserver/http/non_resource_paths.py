@@ -157,10 +157,10 @@ def _only_protobuf(incoming: IncomingRequest) -> bool:
 
 
 def _at_its_hash(written: EncodedDocument, path: str, incoming: IncomingRequest) -> Reply:
-    wanted = incoming.query.text("hash")
-    if not wanted:
+    digest = incoming.query.text("hash")
+    if not digest:
         return _document(written, incoming)
-    if wanted != written.digest:
+    if digest != written.digest:
         return Reply(301, b"", "", [("Location", f"{path}?hash={written.digest}"), ("ETag", f'"{written.digest}"')])
     return _document(written, incoming, [("Cache-Control", "public, immutable")])
 

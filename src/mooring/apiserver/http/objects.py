@@ -123,8 +123,8 @@ class ObjectRequests:
         self, resource: Resource, call: Call, incoming: IncomingRequest, rendering: Rendering
     ) -> Reply:
         data = await incoming.body()
-        wanted = await self._api_server.read_other(call, data, incoming.content_type, SCALE_VERSION, "Scale")
-        return rendering.written(200, _SCALES, await scale.put_scale(self._api_server.context, resource, call, wanted))
+        sent = await self._api_server.read_other(call, data, incoming.content_type, SCALE_VERSION, "Scale")
+        return rendering.written(200, _SCALES, await scale.put_scale(self._api_server.context, resource, call, sent))
 
     async def patch(self, resource: Resource, call: Call, incoming: IncomingRequest, rendering: Rendering) -> Reply:
         form = _PATCH_FORMS.get(incoming.content_type)
@@ -134,17 +134,17 @@ class ObjectRequests:
         try:
             data = await incoming.body()
             call.size_bytes = len(data)
-            wanted = await self._worker.run(len(data), read_patch, data, form, call)
+            requested_patch = await self._worker.run(len(data), read_patch, data, form, call)
         except BadRequestError:
             if form is not PatchForm.APPLY:  # a missing object is reported before errors of the patch
                 await self._api_server.reader.get(resource, call.namespace, call.name, "")
             raise
         if call.subresource == "scale":
             read_scale = self._api_server.other_document_reader(SCALE_VERSION, "Scale")
-            scaled = await scale.patch_scale(self._api_server.context, resource, call, wanted, read_scale)
+            scaled = await scale.patch_scale(self._api_server.context, resource, call, requested_patch, read_scale)
             return rendering.written(200, _SCALES, scaled)
         read = self._api_server.document_reader(resource, form)
-        changed = await patches.patch(self._api_server.context, resource, call, wanted, read)
+        changed = await patches.patch(self._api_server.context, resource, call, requested_patch, read)
         return await self._changed(rendering, resource, call, changed)
 
     # ---------------------------------------------------------------------------------------------- deleting

@@ -109,10 +109,10 @@ class VirtualResources:
             name = metadata.get("name", "")
             calls.append(replace(call, kind=POD, namespace=namespace, name=name, is_dry_run=True, prior_errors=[]))
         await context.worker.run(size_bytes, _default_all, strategy, pods)
-        for number, (pod, each) in enumerate(zip(pods, calls, strict=True)):
+        for number, (pod, pod_call) in enumerate(zip(pods, calls, strict=True)):
             if number % ADMITTED_AT_ONCE == 0:
                 await self._api_server.clock.wait(0)  # admission plugins need not wait
-            await context.admission.admit(Attempt(Operation.CREATE, each, pod, None))
+            await context.admission.admit(Attempt(Operation.CREATE, pod_call, pod, None))
         await context.worker.run(size_bytes, _validate_all, strategy, pods, calls)
 
     def _resource(self, kind: Kind) -> Resource:
@@ -182,8 +182,8 @@ def _plan_status(body: bytes) -> Document:
 
 
 def _default_all(strategy: Strategy, objects: list[Document]) -> None:
-    for each in objects:
-        strategy.default(each)
+    for obj in objects:
+        strategy.default(obj)
 
 
 def _validate_all(strategy: Strategy, pods: list[Document], calls: list[Call]) -> None:

@@ -63,7 +63,7 @@ def _endpoints_cells(endpoints: Document, now_s: float) -> list[Cell]:
 
 def _endpoint_addresses(subsets: list[Document] | tuple[()]) -> Iterator[str]:
     for subset in subsets:
-        addresses = [each["ip"] for each in subset.get("addresses") or ()]
+        addresses = [address["ip"] for address in subset.get("addresses") or ()]
         ports = subset.get("ports")
         if not ports:
             yield from addresses  # of a headless service

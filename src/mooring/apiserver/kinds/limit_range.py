@@ -146,9 +146,9 @@ def _validate_ratio(
     if ratio < _ONE:
         errors.append(invalid(path, str(ratio), f"ratio {ratio} is less than 1"))
     if least is not None and most is not None:
-        wanted, limit = _ratios(least, most, ratio)
-        if wanted > limit:
-            detail = f"ratio {ratio} is greater than max/min = {limit:f}"
+        ratio_value, ratio_max = _ratios(least, most, ratio)
+        if ratio_value > ratio_max:
+            detail = f"ratio {ratio} is greater than max/min = {ratio_max:f}"
             errors.append(invalid(path, str(ratio), detail))
     return errors
 

@@ -219,7 +219,7 @@ def _ignore_growth(spec: Document, old_spec: Document) -> None:
 
 
 def _validate_shrinking(claim: Document, old: Document) -> list[FieldError]:
-    new_nano, old_nano = (quantity_nano(_requested(each["spec"]) or "0") for each in (claim, old))
+    new_nano, old_nano = (quantity_nano(_requested(obj["spec"]) or "0") for obj in (claim, old))
     if new_nano >= old_nano:
         return []
     reached = (old["status"].get("capacity") or {}).get("storage", "0")
@@ -229,11 +229,11 @@ def _validate_shrinking(claim: Document, old: Document) -> list[FieldError]:
 
 
 def _validate_attributes_class_update(claim: Document, old: Document) -> list[FieldError]:
-    name, old_name = (each["spec"].get("volumeAttributesClassName") for each in (claim, old))
+    name, old_name = (obj["spec"].get("volumeAttributesClassName") for obj in (claim, old))
     if name == old_name or "currentVolumeAttributesClassName" not in old["status"] or name:
         return []
-    wanted = "nil" if name is None else "empty string"
-    detail = f"update to {wanted} is forbidden when status.currentVolumeAttributesClassName is not nil"
+    cleared_to = "nil" if name is None else "empty string"
+    detail = f"update to {cleared_to} is forbidden when status.currentVolumeAttributesClassName is not nil"
     return [forbidden("spec.volumeAttributesClassName", detail)]
 
 

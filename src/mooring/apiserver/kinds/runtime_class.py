@@ -78,9 +78,9 @@ class RuntimeClassStrategy(Strategy):
 
 
 def _runtime_class_warnings(obj: Document) -> list[str]:
-    wanted = (obj.get("scheduling") or {}).get("nodeSelector") or {}
+    selector = (obj.get("scheduling") or {}).get("nodeSelector") or {}
     return [
-        f"scheduling.nodeSelector: {DEPRECATED_NODE_LABELS[key]}" for key in wanted if key in DEPRECATED_NODE_LABELS
+        f"scheduling.nodeSelector: {DEPRECATED_NODE_LABELS[key]}" for key in selector if key in DEPRECATED_NODE_LABELS
     ]
 
 

@@ -153,7 +153,7 @@ def _mismatch(certificate_der: bytes, key_der: bytes) -> str:
     found = key.public_key()
     if not any(isinstance(public_key, kind) and isinstance(found, kind) for kind in _KEY_KINDS):
         return "tls: private key type does not match public key type"
-    ours, theirs = (each.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo) for each in (public_key, found))
+    ours, theirs = (key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo) for key in (public_key, found))
     return "" if ours == theirs else "tls: private key does not match public key"
 
 

@@ -77,17 +77,17 @@ def _validate_topologies(terms: Sequence[Document], path: str) -> list[FieldErro
     seen: Counter[frozenset[tuple[str, frozenset[str]]]] = Counter()
     for index, term in enumerate(terms):
         here = f"{path}[{index}].matchLabelExpressions"
-        wanted: dict[str, frozenset[str]] = {}
+        values_by_key: dict[str, frozenset[str]] = {}
         for position, expression in enumerate(term.get("matchLabelExpressions") or ()):
             key, values = expression.get("key", ""), expression.get("values") or ()
             errors += _validate_storage_class_topology(key, values, f"{here}[{position}]")
-            if key in wanted:
+            if key in values_by_key:
                 errors.append(duplicate(f"{here}[{position}].key", key))
-            wanted[key] = frozenset(values)
+            values_by_key[key] = frozenset(values)
         # An empty term is a duplicate once for each term, in addition to those before it: Kubernetes
         # compares with a list that begins with as many empty ones.
-        identity = frozenset(wanted.items())
-        equals = seen[identity] + (0 if wanted else len(terms))
+        identity = frozenset(values_by_key.items())
+        equals = seen[identity] + (0 if values_by_key else len(terms))
         errors += [duplicate(here, "")] * min(equals, DUPLICATES_MAX)
         seen[identity] += 1
     return errors

@@ -329,7 +329,7 @@ _PATCHES = (
 def v2_document(resources: Iterable[Resource], virtual: Iterable[Kind]) -> Document:
     """The document of version 2, with all paths and schemas."""
     resources, virtual = list(resources), list(virtual)
-    api_versions = dict.fromkeys(each.api_version for each in (*virtual, *(one.kind for one in resources)))
+    api_versions = dict.fromkeys(kind.api_version for kind in (*virtual, *(one.kind for one in resources)))
     writer = _Writer(V2, KNOWN_API_VERSIONS)
     for api_version in api_versions:
         writer.add(
@@ -423,11 +423,14 @@ class _Writer:
             if parameters:
                 made["parameters"] = parameters
             if body is not None:
-                content = {each: {"schema": body} for each in sorted(consumed)}
+                content = {media_type: {"schema": body} for media_type in sorted(consumed)}
                 made["requestBody"] = (
                     {"content": content, "required": True} if operation.is_body_required else {"content": content}
                 )
-            reply: Document = {"description": "OK", "content": {each: {"schema": answer} for each in sorted(produced)}}
+            reply: Document = {
+                "description": "OK",
+                "content": {media_type: {"schema": answer} for media_type in sorted(produced)},
+            }
         else:
             made |= {"consumes": list(consumed), "produces": list(produced), "schemes": ["https"]}
             if body is not None:
@@ -481,5 +484,5 @@ def _produced(operation: OpenApiOperation, is_custom: bool) -> tuple[str, ...]:
 
 def _consumed(operation: OpenApiOperation, is_custom: bool) -> tuple[str, ...]:
     if operation.method == "patch" and operation.action == "patch":
-        return tuple(each for each in _PATCHES if not (is_custom and "strategic" in each))
+        return tuple(media_type for media_type in _PATCHES if not (is_custom and "strategic" in media_type))
     return _CUSTOM_TYPES if is_custom else ("*/*",)

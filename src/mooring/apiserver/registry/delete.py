@@ -199,9 +199,9 @@ def _finalizers(resource: Resource, metadata: Document, options: DeleteOptions) 
     have: list[str] = metadata.get("finalizers") or []
     if resource.strategy.dependents is DefaultPropagation.UNSUPPORTED:
         return have
-    wanted = [name for name in have if name not in (ORPHAN_FINALIZER, FOREGROUND_FINALIZER)]
+    finalizers = [name for name in have if name not in (ORPHAN_FINALIZER, FOREGROUND_FINALIZER)]
     collector = _collector_finalizer(resource, have, options)
-    return [*wanted, collector] if collector else wanted
+    return [*finalizers, collector] if collector else finalizers
 
 
 def _collector_finalizer(resource: Resource, have: list[str], options: DeleteOptions) -> str:

@@ -190,10 +190,13 @@ def kubelet_address(node: Document) -> tuple[str, int]:
     """The host and the port of a node's kubelet. Raises `BadRequestError`."""
     status = node.get("status") or {}
     addresses = status.get("addresses") or []
-    found = {type: [each["address"] for each in addresses if each["type"] == type] for type in PREFERRED_ADDRESS_TYPES}
+    found = {
+        type: [address["address"] for address in addresses if address["type"] == type]
+        for type in PREFERRED_ADDRESS_TYPES
+    }
     preferred = [address for type in PREFERRED_ADDRESS_TYPES for address in found[type]]
     if not preferred:
-        known = " ".join(f"{{{each['type']} {each['address']}}}" for each in addresses)
+        known = " ".join(f"{{{address['type']} {address['address']}}}" for address in addresses)
         raise BadRequestError(f"no preferred addresses found; known addresses: [{known}]")
     endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
     return preferred[0], endpoint.get("Port") or DEFAULT_PORT

@@ -141,14 +141,14 @@ def _validate_generated_selector(metadata: Document, spec: Document, needs_prefi
     uid, name = metadata.get("uid", ""), metadata.get("name", "")
     if not uid:
         errors.append(required("metadata.uid"))
-    wanted = {LEGACY_CONTROLLER_UID: uid, LEGACY_JOB_NAME: name}
+    expected = {LEGACY_CONTROLLER_UID: uid, LEGACY_JOB_NAME: name}
     if needs_prefixed_labels:
-        wanted |= {CONTROLLER_UID: uid, JOB_NAME: name}
+        expected |= {CONTROLLER_UID: uid, JOB_NAME: name}
     labels = template_labels(spec["template"])
-    for key, value in wanted.items():
+    for key, value in expected.items():
         errors += _validate_job_label(labels, key, value)
     matcher = selector_matcher(selector)
-    if matcher is not None and not matcher.matches(wanted):
+    if matcher is not None and not matcher.matches(expected):
         errors.append(invalid("spec.selector", selector_value(selector), "`selector` not auto-generated"))
     return errors
 
@@ -290,10 +290,10 @@ def _with_new_sizes(old: Document, new: Document) -> Document:
         if len(before) != len(after):
             continue
         resized = []
-        for container, wanted in zip(before, after, strict=True):
-            if container.get("name") == wanted.get("name"):
+        for container, new_container in zip(before, after, strict=True):
+            if container.get("name") == new_container.get("name"):
                 container = dict(container)
-                _take_over(container, wanted, "resources")
+                _take_over(container, new_container, "resources")
             resized.append(container)
         if resized:
             allowed[field] = resized

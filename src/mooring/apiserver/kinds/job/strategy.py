@@ -99,9 +99,9 @@ def _job_status_cell(job: Document, status: Document) -> str:
 
 
 def _completions_cell(spec: Document, status: Document) -> str:
-    succeeded, wanted, parallelism = status.get("succeeded", 0), spec.get("completions"), spec.get("parallelism")
-    if wanted is not None:
-        return f"{succeeded}/{wanted}"
+    succeeded, completions, parallelism = status.get("succeeded", 0), spec.get("completions"), spec.get("parallelism")
+    if completions is not None:
+        return f"{succeeded}/{completions}"
     return f"{succeeded}/1 of {parallelism}" if parallelism is not None and parallelism > 1 else f"{succeeded}/1"
 
 
@@ -210,11 +210,11 @@ def _generate_selector(obj: Document) -> None:
     if given is not None and metadata.get("labels", given) is given:
         metadata["labels"] = labels
     selector = spec.get("selector") or {}
-    wanted = {CONTROLLER_UID: uid, **(selector.get("matchLabels") or {})}
+    match_labels = {CONTROLLER_UID: uid, **(selector.get("matchLabels") or {})}
     # The name may have to be generated again: nothing that came with the request is changed in place.
     obj["spec"] = {
         **spec,
-        "selector": {**selector, "matchLabels": dict(sorted(wanted.items()))},
+        "selector": {**selector, "matchLabels": dict(sorted(match_labels.items()))},
         "template": {**template, "metadata": {**pods, "labels": labels}},
     }
 

@@ -318,7 +318,9 @@ def validate_ephemeral_containers(spec: Document, ground: ContainerValidation, p
     if not containers:
         return []
     errors: list[FieldError] = []
-    lasting = {each.get("name", "") for kind in ("containers", "initContainers") for each in spec.get(kind) or ()}
+    lasting = {
+        container.get("name", "") for kind in ("containers", "initContainers") for container in spec.get(kind) or ()
+    }
     names = set(lasting)
     for index, container in enumerate(containers):
         here, name, target = f"{path}[{index}]", container.get("name", ""), container.get("targetContainerName")

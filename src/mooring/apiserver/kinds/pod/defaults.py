@@ -316,11 +316,11 @@ def _with_host_port(port: Document) -> Document:
 
 def _default_status(status: Document) -> None:
     for kind in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
-        for each in status.get(kind) or ():
-            if "allocatedResources" in each:
-                round_amounts(each["allocatedResources"])
-            if each.get("resources"):
-                _round_requirements(each["resources"])
+        for container_status in status.get(kind) or ():
+            if "allocatedResources" in container_status:
+                round_amounts(container_status["allocatedResources"])
+            if container_status.get("resources"):
+                _round_requirements(container_status["resources"])
     if "allocatedResources" in status:
         round_amounts(status["allocatedResources"])
     if status.get("resources"):

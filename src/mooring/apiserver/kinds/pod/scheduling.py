@@ -163,9 +163,9 @@ def validate_match_label_keys(holder: Document, path: str) -> list[FieldError]:
 
 def _validate_node_affinity(affinity: Document, path: str, options: PodOptions) -> list[FieldError]:
     errors: list[FieldError] = []
-    wanted = affinity.get(_REQUIRED)
-    if wanted is not None:
-        errors += validate_node_selector(wanted, f"{path}.{_REQUIRED}", options.tolerates_node_affinity_values)
+    required_terms = affinity.get(_REQUIRED)
+    if required_terms is not None:
+        errors += validate_node_selector(required_terms, f"{path}.{_REQUIRED}", options.tolerates_node_affinity_values)
     for index, term in enumerate(affinity.get(_PREFERRED) or ()):
         here = f"{path}.{_PREFERRED}[{index}]"
         errors += _validate_weight(term, here)

@@ -353,8 +353,8 @@ class PodStatusStrategy(StatusStrategy):
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         warnings: list[str] = []
         for field in ("podIPs", "hostIPs"):
-            for index, each in enumerate(obj["status"].get(field) or ()):
-                warnings += ip_warnings(each.get("ip", ""), f"status.{field}[{index}].ip")
+            for index, address in enumerate(obj["status"].get(field) or ()):
+                warnings += ip_warnings(address.get("ip", ""), f"status.{field}[{index}].ip")
         return warnings
 
 

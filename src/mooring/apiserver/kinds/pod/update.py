@@ -88,10 +88,10 @@ def _affinity_terms(spec: Document) -> Iterator[Document]:
 
 def _has_invalid_node_values(spec: Document) -> bool:
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    wanted = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    required_terms = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     return any(
         label_value_errors(value)
-        for term in wanted.get("nodeSelectorTerms") or ()
+        for term in required_terms.get("nodeSelectorTerms") or ()
         for expression in term.get("matchExpressions") or ()
         for value in expression.get("values") or ()
     )

@@ -211,7 +211,9 @@ def validated_volumes(
         return usable, []
     errors: list[FieldError] = []
     pod_name = (metadata or {}).get("name", "")
-    made = {f"{pod_name}-{each.get('name', '')}" for each in volumes if pod_name and each.get("ephemeral") is not None}
+    made = {
+        f"{pod_name}-{volume.get('name', '')}" for volume in volumes if pod_name and volume.get("ephemeral") is not None
+    }
     for index, volume in enumerate(volumes):
         here, name = f"{path}[{index}]", volume.get("name", "")
         own = _validate_volume_source(volume, name, pod_name, here, options)
@@ -239,7 +241,7 @@ def _validate_volume_source(
         if limit is not None and quantity_nano(limit) < 0:
             errors.append(forbidden(f"{path}.emptyDir.sizeLimit", "SizeLimit field must be a valid resource quantity"))
     # Almost every volume is a name and one source: then there is no order to keep.
-    for kind in _ORDER if len(volume) > 2 else [each for each in volume if each in _VOLUME_KINDS]:
+    for kind in _ORDER if len(volume) > 2 else [field for field in volume if field in _VOLUME_KINDS]:
         source = volume.get(kind)
         if source is None:
             continue

@@ -397,7 +397,7 @@ def _held_addresses(spec: Document) -> list[IPv4Address]:
     if spec.get("type") == "ExternalName" or is_headless(spec):
         return []
     parsed = [parse_ip(ip) for ip in spec.get("clusterIPs") or ()]
-    return [each.ip for each in parsed if each is not None and isinstance(each.ip, IPv4Address)]
+    return [address.ip for address in parsed if address is not None and isinstance(address.ip, IPv4Address)]
 
 
 def _held_ports(spec: Document) -> list[int]:

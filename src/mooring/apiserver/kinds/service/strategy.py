@@ -60,7 +60,7 @@ def _external_address_cell(spec: Document, status: Document) -> str:
             return ",".join(given) or NONE
         case "LoadBalancer":
             ingress = (status.get("loadBalancer") or {}).get("ingress") or ()
-            balancers = {each.get("ip") or each.get("hostname") for each in ingress}
+            balancers = {point.get("ip") or point.get("hostname") for point in ingress}
             return ",".join([*sorted(address for address in balancers if address), *given]) or "<pending>"
         case "ExternalName":
             return str(spec.get("externalName", ""))
