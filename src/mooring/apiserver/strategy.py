@@ -234,8 +234,25 @@ class StatusStrategy(Strategy):
 
 
 def keep(obj: Document, old: Document, field: str) -> None:
-    """Revert one field of an object."""
+    """Revert one field of an object, or of a part of it."""
     if field in old:
         obj[field] = old[field]
     else:
         obj.pop(field, None)
+
+
+def keep_metadata(obj: Document, old: Document) -> None:
+    """Revert all metadata except managed fields."""
+    for field in _METADATA_FIELDS:
+        keep(obj["metadata"], old["metadata"], field)
+
+
+_METADATA_FIELDS = (
+    "deletionTimestamp",
+    "generation",
+    "selfLink",
+    "labels",
+    "annotations",
+    "finalizers",
+    "ownerReferences",
+)

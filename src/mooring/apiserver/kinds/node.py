@@ -321,12 +321,20 @@ def _address_cell(status: Document, type_name: str) -> str:
     return NONE
 
 
-def node_selector_term_warnings(term: Document, path: str) -> list[str]:
-    return [
-        f"{path}.matchExpressions[{index}].key: {key} is {DEPRECATED_NODE_LABELS[key]}"
-        for index, expression in enumerate(term.get("matchExpressions") or ())
-        if (key := expression.get("key", "")) in DEPRECATED_NODE_LABELS
-    ]
+def node_selector_term_warnings(term: Document, path: str, *, checks_values: bool = False) -> list[str]:
+    """Warnings about a term that selects nodes."""
+    warnings: list[str] = []
+    for index, expression in enumerate(term.get("matchExpressions") or ()):
+        here, key = f"{path}.matchExpressions[{index}]", expression.get("key", "")
+        if key in DEPRECATED_NODE_LABELS:
+            warnings.append(f"{here}.key: {key} is {DEPRECATED_NODE_LABELS[key]}")
+        if checks_values:
+            warnings += [
+                f"{here}.values[{position}]: {value} is invalid, {text}"
+                for position, value in enumerate(expression.get("values") or ())
+                for text in label_value_errors(value)
+            ]
+    return warnings
 
 
 # --- strategy ----------------------------------------------------------------------------------------------------

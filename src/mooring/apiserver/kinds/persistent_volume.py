@@ -7,17 +7,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from posixpath import normpath
 
 from mooring.api.document import Document
-from mooring.api.labels import label_value_errors
 from mooring.api.quantity import quantity_value
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.node import node_selector_term_warnings
-from mooring.apiserver.kinds.pod.defaults import round_amounts
+from mooring.apiserver.kinds.pod.defaults import SOURCE_DEFAULTS, round_amounts
 from mooring.apiserver.kinds.pod.resources import validate_positive_quantity
-from mooring.apiserver.kinds.pod.scheduling import validate_node_selector
+from mooring.apiserver.kinds.pod.scheduling import has_invalid_node_values, validate_node_selector
 from mooring.apiserver.kinds.volume_sources import PERSISTENT_SOURCES, validate_sources
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables import AGE, NAME, UNSET, Cell, KindTable, access_modes_text, age, column, wide
@@ -26,14 +24,6 @@ from mooring.apiserver.validation.metadata import IMMUTABLE, validate_immutable
 from mooring.apiserver.validation.names import dns_subdomain_errors
 from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules
 from mooring.apiserver.validation.values import internal_diff, internal_value
-
-_SOURCE_DEFAULTS: Mapping[str, Mapping[str, object]] = {
-    "hostPath": {"type": ""},
-    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
-    "iscsi": {"iscsiInterface": "default"},
-    "azureDisk": {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"},
-    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
-}
 
 ACCESS_MODES = sorted_enum_values("core", "PersistentVolumeAccessMode")
 SINGLE_POD = "ReadWriteOncePod"
@@ -94,7 +84,7 @@ def default_volume_spec(spec: Document) -> None:
 
 
 def default_volume_source(spec: Document) -> None:
-    for source, defaults in _SOURCE_DEFAULTS.items():
+    for source, defaults in SOURCE_DEFAULTS.items():
         if source in spec:
             for field, value in defaults.items():
                 spec[source].setdefault(field, value)
@@ -170,13 +160,7 @@ def validate_mount_options(volume: Document) -> list[FieldError]:
 
 def has_bad_label_values(volume: Document) -> bool:
     """Whether a stored volume selects nodes by invalid label values, which an update then may keep."""
-    required_terms = ((volume["spec"].get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms")
-    return any(
-        label_value_errors(value)
-        for term in required_terms or ()
-        for expression in term.get("matchExpressions") or ()
-        for value in expression.get("values") or ()
-    )
+    return has_invalid_node_values((volume["spec"].get("nodeAffinity") or {}).get("required") or {})
 
 
 # --- parts of the spec ------------------------------------------------------------------------------------------

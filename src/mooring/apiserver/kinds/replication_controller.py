@@ -12,7 +12,7 @@ from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import default_pod_template
 from mooring.apiserver.kinds.pod.prepare import drop_disabled_template_fields
-from mooring.apiserver.kinds.pod.warnings import name_warnings, pod_template_warnings
+from mooring.apiserver.kinds.pod.warnings import pod_template_warnings
 from mooring.apiserver.kinds.pod_template import validate_pod_template
 from mooring.apiserver.kinds.replica_set import validate_ready_counts
 from mooring.apiserver.kinds.workloads import (
@@ -20,6 +20,7 @@ from mooring.apiserver.kinds.workloads import (
     REPLICA_COLUMNS,
     labels_value,
     name_spec_status,
+    pod_name_warnings,
     replica_counts,
     template_labels,
     validate_restart_policy_always,
@@ -136,8 +137,7 @@ class ReplicationControllerStrategy(Strategy):
         return validate_replication_controller(obj["spec"], None)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        use = "this is used in Pod names and hostnames, which can result in surprising behavior"
-        warnings = name_warnings(obj["metadata"].get("name", ""), use)
+        warnings = pod_name_warnings(obj["metadata"].get("name", ""))
         return warnings + pod_template_warnings(obj["spec"].get("template"), "spec.template")
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:

@@ -92,11 +92,7 @@ DeviceKey = tuple[str, str, str, str]
 # --- defaults ----------------------------------------------------------------------------------------------------
 
 
-def default_resource_claim_template(obj: Document) -> None:
-    _default_claim_spec(obj["spec"]["spec"])
-
-
-def _default_claim_spec(spec: Document) -> None:
+def default_resource_claim_spec(spec: Document) -> None:
     for request in spec["devices"].get("requests") or ():
         if "exactly" in request:
             _default_request(request["exactly"])
@@ -249,7 +245,7 @@ def validate_resource_claim_status(claim: Document, old: Document) -> list[Field
     allocation, old_allocation = status.get("allocation"), old_status.get("allocation")
     users = status.get("reservedFor") or []
     errors = validate_set(
-        users, USERS_COUNT_MAX, _validate_user, "status.reservedFor", key=lambda user: user.get("uid", "")
+        users, USERS_COUNT_MAX, _CONSUMER.validate, "status.reservedFor", key=lambda user: user.get("uid", "")
     )
     errors += validate_set(
         status.get("devices") or (),
@@ -288,10 +284,6 @@ def allocated_devices(status: Document) -> frozenset[DeviceKey]:
 
 def _shown_key(device: Document) -> Document:
     return dict(zip(("Driver", "Pool", "Device", "ShareID"), device_key(device), strict=True))
-
-
-def _validate_user(user: Document, path: str) -> list[FieldError]:
-    return _CONSUMER.validate(user, path)
 
 
 # --- the allocation -----------------------------------------------------------------------------------------------
@@ -405,7 +397,7 @@ class ResourceClaimStrategy(Strategy):
     status_strategy = ResourceClaimStatusStrategy
 
     def default(self, obj: Document) -> None:
-        _default_claim_spec(obj["spec"])
+        default_resource_claim_spec(obj["spec"])
         allocation = (obj.get("status") or {}).get("allocation") or {}
         for result in (allocation.get("devices") or {}).get("results") or ():
             _default_tolerations(result.get("tolerations") or ())

@@ -27,14 +27,6 @@ _RULES = struct_rules("storage", "StorageClass")
 _DEFAULT_MARKS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
 
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_storage_class(obj: Document) -> None:
-    obj.setdefault("reclaimPolicy", "Delete")
-    obj.setdefault("volumeBindingMode", "Immediate")
-
-
 # --- validation --------------------------------------------------------------------------------------------------
 
 
@@ -136,7 +128,8 @@ class StorageClassStrategy(Strategy):
     )
 
     def default(self, obj: Document) -> None:
-        default_storage_class(obj)
+        obj.setdefault("reclaimPolicy", "Delete")
+        obj.setdefault("volumeBindingMode", "Immediate")
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_storage_class(obj)

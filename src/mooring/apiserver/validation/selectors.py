@@ -21,6 +21,7 @@ from mooring.apiserver.validation.names import matching_rule, qualified_name_err
 from mooring.apiserver.validation.schema_rules import struct_rules
 
 SET_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+NUMERIC_OPERATORS = ("Lt", "Gt")
 INVALID_OPERATOR = "not a valid selector operator"
 
 
@@ -37,20 +38,29 @@ def validate_label_selector(selector: Document | None, path: str, tolerates_valu
     return errors
 
 
-def validate_label_requirement(requirement: Document, path: str, tolerates_values: bool = False) -> list[FieldError]:
+def validate_label_requirement(
+    requirement: Document, path: str, tolerates_values: bool = False, *, may_compare: bool = False
+) -> list[FieldError]:
+    """`may_compare`: numbers may be compared, as in selectors of nodes."""
     operator, values = requirement.get("operator", ""), requirement.get("values") or ()
     errors: list[FieldError] = []
     if operator in SET_OPERATORS:
-        errors += validate_set_operator(operator, values, path)
-    else:
+        errors += _validate_set_operator(operator, values, path)
+    elif not may_compare or operator not in NUMERIC_OPERATORS:
         errors.append(invalid(f"{path}.operator", operator, INVALID_OPERATOR))
+    elif len(values) != 1:
+        errors.append(required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"))
     errors += validate_label_name(requirement.get("key", ""), f"{path}.key")
     if not tolerates_values:
-        errors += validate_label_values(values, f"{path}.values")
+        errors += [
+            invalid(f"{path}.values[{index}]", value, text)
+            for index, value in enumerate(values)
+            for text in label_value_errors(value)
+        ]
     return errors
 
 
-def validate_set_operator(operator: str, values: Sequence[str], path: str) -> list[FieldError]:
+def _validate_set_operator(operator: str, values: Sequence[str], path: str) -> list[FieldError]:
     """Whether a requirement with a set operator has values; `path` is the requirement's."""
     if operator in ("In", "NotIn"):
         return [] if values else [required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")]
@@ -60,15 +70,6 @@ def validate_set_operator(operator: str, values: Sequence[str], path: str) -> li
 
 def validate_label_name(name: str, path: str) -> list[FieldError]:
     return [invalid(path, name, text) for text in qualified_name_errors(name)]
-
-
-def validate_label_values(values: object, path: str) -> list[FieldError]:
-    assert isinstance(values, list | tuple)
-    return [
-        invalid(f"{path}[{index}]", value, text)
-        for index, value in enumerate(values)
-        for text in label_value_errors(value)
-    ]
 
 
 def plain_selector_matches(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:

@@ -37,7 +37,7 @@ from mooring.apiserver.kinds.pod.update import (
 )
 from mooring.apiserver.kinds.pod.warnings import name_warnings, pod_spec_warnings
 from mooring.apiserver.registry.spec_cache import SpecCache, SpecInputs, ValidationResult
-from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.strategy import StatusStrategy, Strategy, keep, keep_metadata
 from mooring.apiserver.tables import AGE, NAME, NONE, Cell, KindTable, age, column, since, wide
 from mooring.apiserver.validation.addresses import ip_warnings
 from mooring.apiserver.validation.fields import FieldError
@@ -219,15 +219,6 @@ POD_TABLE = KindTable(
 )
 
 
-_KEPT_METADATA = (
-    "deletionTimestamp",
-    "generation",
-    "selfLink",
-    "labels",
-    "annotations",
-    "finalizers",
-    "ownerReferences",
-)
 _ENDED = ("Failed", "Succeeded")
 
 
@@ -439,8 +430,7 @@ def _pod_name_warnings(pod: Document) -> list[str]:
 
 def _keep_all_but_spec(obj: Document, old: Document) -> None:
     keep(obj, old, "status")
-    for field in _KEPT_METADATA:
-        keep(obj["metadata"], old["metadata"], field)
+    keep_metadata(obj, old)
 
 
 def _keep_condition_generations(conditions: Sequence[Document], old: Sequence[Document]) -> None:

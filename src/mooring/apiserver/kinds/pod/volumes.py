@@ -120,12 +120,8 @@ def validate_keys(items: Sequence[Document], path: str) -> list[FieldError]:
     """Field errors of the keys that become files."""
     errors: list[FieldError] = []
     for index, item in enumerate(items):
-        errors += validate_key(item, f"{path}[{index}]")
+        errors += _KEY_TO_PATH.validate(item, f"{path}[{index}]")
     return errors
-
-
-def validate_key(item: Document, path: str) -> list[FieldError]:
-    return _KEY_TO_PATH.validate(item, path)
 
 
 def validate_downward_file(file: Document, path: str) -> list[FieldError]:
@@ -166,7 +162,7 @@ def _validate_object(projection: Document, taken: set[str], here: str, path: str
     name = projection.get("name", "")
     errors = _SECRET_PROJECTION.validate(projection, here, "name")
     for index, item in enumerate(projection.get("items") or ()):
-        errors += validate_key(item, f"{here}.items[{index}]")
+        errors += _KEY_TO_PATH.validate(item, f"{here}.items[{index}]")
         errors += _validate_clashes(item.get("path", ""), name, taken, path)
     return errors
 
