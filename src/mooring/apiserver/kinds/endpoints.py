@@ -96,23 +96,16 @@ class EndpointsStrategy(Strategy):
             errors += validate_subsets(obj)
         return errors
 
-    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return _endpoints_warnings(obj)
-
-    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return _endpoints_warnings(obj)
-
-
-def _endpoints_warnings(endpoints: Document) -> list[str]:
-    if (endpoints["metadata"].get("labels") or {}).get(MANAGED_BY_LABEL) == CONTROLLER_NAME:
-        return []
-    return [
-        text
-        for index, subset in enumerate(endpoints.get("subsets") or ())
-        for field in ("addresses", "notReadyAddresses")
-        for position, address in enumerate(subset.get(field) or ())
-        for text in ip_warnings(address["ip"], f"subsets[{index}].{field}[{position}].ip")
-    ]
+    def warnings(self, obj: Document) -> list[str]:
+        if (obj["metadata"].get("labels") or {}).get(MANAGED_BY_LABEL) == CONTROLLER_NAME:
+            return []
+        return [
+            text
+            for index, subset in enumerate(obj.get("subsets") or ())
+            for field in ("addresses", "notReadyAddresses")
+            for position, address in enumerate(subset.get(field) or ())
+            for text in ip_warnings(address["ip"], f"subsets[{index}].{field}[{position}].ip")
+        ]
 
 
 STRATEGY = EndpointsStrategy

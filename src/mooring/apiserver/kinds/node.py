@@ -348,9 +348,6 @@ class NodeStatusStrategy(StatusStrategy):
         if "config" not in old["status"]:
             obj["status"].pop("config", None)
 
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_node_update(obj, old)
-
 
 class NodeStrategy(Strategy):
     """Writing a node."""
@@ -407,7 +404,10 @@ class NodeStrategy(Strategy):
         errors += self.validate_meta_update(obj, old)
         return errors + validate_node_update(obj, old)
 
-    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        return validate_node_update(obj, old)
+
+    def warnings(self, obj: Document) -> list[str]:
         spec = obj["spec"]
         warnings = []
         if "configSource" in spec:
@@ -417,9 +417,6 @@ class NodeStrategy(Strategy):
         for index, value in enumerate(spec.get("podCIDRs") or ()):
             warnings += range_warnings(value, f"spec.podCIDRs[{index}]")
         return warnings
-
-    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return self.warnings_on_create(obj, call)
 
     def selectable_fields(self, obj: Document) -> dict[str, str]:
         return {"spec.unschedulable": "true" if obj["spec"].get("unschedulable") else "false"}

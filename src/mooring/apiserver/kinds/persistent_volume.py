@@ -359,9 +359,6 @@ class PersistentVolumeStatusStrategy(StatusStrategy):
         elif since is None or since == old_since:
             status["lastPhaseTransitionTime"] = call.now
 
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return [] if obj["metadata"].get("resourceVersion") else [required("resourceVersion")]
-
 
 class PersistentVolumeStrategy(Strategy):
     """Writing a volume."""
@@ -406,27 +403,27 @@ class PersistentVolumeStrategy(Strategy):
         # kube-apiserver validates the volume twice: as a new object and as an update.
         return [*errors, *validate_mount_options(obj), *errors, *validate_volume_update(obj, old)]
 
-    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return _persistent_volume_warnings(obj)
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        return [] if obj["metadata"].get("resourceVersion") else [required("resourceVersion")]
 
-    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return _persistent_volume_warnings(obj)
-
-
-def _persistent_volume_warnings(volume: Document) -> list[str]:
-    spec, annotations = volume["spec"], volume["metadata"].get("annotations") or {}
-    warnings = [
-        f"metadata.annotations[{key}]: {text}" for key, text in _DEPRECATED_ANNOTATIONS.items() if key in annotations
-    ]
-    if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
-        warnings.append(
-            "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended "
-            "approach is to use dynamic provisioning."
-        )
-    terms = ((spec.get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms") or ()
-    for index, term in enumerate(terms):
-        warnings += node_selector_term_warnings(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]")
-    return warnings + [f"spec.{shown}: {text}" for field, (shown, text) in _DEPRECATED_SOURCES.items() if field in spec]
+    def warnings(self, obj: Document) -> list[str]:
+        spec, annotations = obj["spec"], obj["metadata"].get("annotations") or {}
+        warnings = [
+            f"metadata.annotations[{key}]: {text}"
+            for key, text in _DEPRECATED_ANNOTATIONS.items()
+            if key in annotations
+        ]
+        if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+            warnings.append(
+                "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. "
+                "Instead, the recommended approach is to use dynamic provisioning."
+            )
+        terms = ((spec.get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms") or ()
+        for index, term in enumerate(terms):
+            warnings += node_selector_term_warnings(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]")
+        return warnings + [
+            f"spec.{shown}: {text}" for field, (shown, text) in _DEPRECATED_SOURCES.items() if field in spec
+        ]
 
 
 STRATEGY = PersistentVolumeStrategy

@@ -33,7 +33,7 @@ from mooring.apiserver.kinds.persistent_volume import (
 )
 from mooring.apiserver.kinds.pod.defaults import round_amounts
 from mooring.apiserver.kinds.pod.resources import validate_positive_quantity, validate_resource_quantity
-from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.strategy import Strategy, keep
 from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, access_modes_text, age, column
 from mooring.apiserver.validation.fields import FieldError, Verbatim, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE, validate_immutable
@@ -282,13 +282,6 @@ def _persistent_volume_claim_cells(claim: Document, now_s: float) -> list[Cell]:
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
-class PersistentVolumeClaimStatusStrategy(StatusStrategy):
-    """Writing the status of a claim."""
-
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_persistent_volume_claim_status(obj)
-
-
 class PersistentVolumeClaimStrategy(Strategy):
     """Writing a claim."""
 
@@ -306,8 +299,6 @@ class PersistentVolumeClaimStrategy(Strategy):
         ),
         _persistent_volume_claim_cells,
     )
-
-    status_strategy = PersistentVolumeClaimStatusStrategy
 
     def default(self, obj: Document) -> None:
         default_claim(obj)
@@ -332,15 +323,15 @@ class PersistentVolumeClaimStrategy(Strategy):
         errors += validate_persistent_volume_claim_spec(obj["spec"], "spec", tolerance_for(old))
         return errors + validate_claim_update(obj, old)
 
-    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        return validate_persistent_volume_claim_status(obj)
+
+    def warnings(self, obj: Document) -> list[str]:
         warnings = []
         if STORAGE_CLASS_ANNOTATION in (obj["metadata"].get("annotations") or {}):
             path = f"metadata.annotations[{STORAGE_CLASS_ANNOTATION}]"
             warnings.append(f'{path}: deprecated since v1.8; use "storageClassName" attribute instead')
         return warnings + claim_spec_warnings(obj["spec"], "spec")
-
-    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return self.warnings_on_create(obj, call)
 
 
 def claim_spec_warnings(spec: Document, path: str) -> list[str]:

@@ -25,7 +25,7 @@ from mooring.apiserver.kinds.workloads import (
     template_labels,
     validate_restart_policy_always,
 )
-from mooring.apiserver.strategy import DefaultPropagation, StatusStrategy, Strategy, keep
+from mooring.apiserver.strategy import DefaultPropagation, Strategy, keep
 from mooring.apiserver.tables import Cell, KindTable, age, containers_and_images, labels_text, template_spec
 from mooring.apiserver.validation.fields import FieldError, FieldErrorType, invalid, required
 from mooring.apiserver.validation.names import long_name_errors
@@ -95,13 +95,6 @@ def _replication_controller_cells(obj: Document, now_s: float) -> list[Cell]:
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
-class ReplicationControllerStatusStrategy(StatusStrategy):
-    """How the controller manager writes the status."""
-
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_replication_controller_status(obj.get("status") or {})
-
-
 class ReplicationControllerStrategy(Strategy):
     """How replication controllers are created, changed and selected."""
 
@@ -109,8 +102,6 @@ class ReplicationControllerStrategy(Strategy):
     table = KindTable(REPLICA_COLUMNS, _replication_controller_cells)
 
     dependents: ClassVar[DefaultPropagation] = DefaultPropagation.ORPHAN
-
-    status_strategy = ReplicationControllerStatusStrategy
 
     def name_errors(self, name: str, is_prefix: bool) -> Sequence[str]:
         return long_name_errors(name, is_prefix)
@@ -147,6 +138,9 @@ class ReplicationControllerStrategy(Strategy):
 
     def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         return validate_replication_controller(obj["spec"], old["spec"]) + validate_non_convertible(obj, old)
+
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        return validate_replication_controller_status(obj.get("status") or {})
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         """Kubernetes warns about the old template here, not about the new one."""

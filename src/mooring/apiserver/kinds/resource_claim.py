@@ -32,9 +32,8 @@ from mooring.apiserver.kinds.devices import (
 )
 from mooring.apiserver.kinds.pod.scheduling import validate_node_selector
 from mooring.apiserver.kinds.pod.volumes import validate_template_metadata
-from mooring.apiserver.kinds.volume_attachment import keep_metadata
 from mooring.apiserver.kinds.volume_sources import validate_driver_name
-from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.strategy import StatusStrategy, Strategy, keep, keep_metadata
 from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.addresses import validate_interface_address
 from mooring.apiserver.validation.fields import (
@@ -386,9 +385,6 @@ class ResourceClaimStatusStrategy(StatusStrategy):
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         return call.prior_errors + super().validate_update(obj, old, call)
 
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_resource_claim_status(obj, old)
-
 
 class ResourceClaimStrategy(Strategy):
     is_costly = True
@@ -414,6 +410,9 @@ class ResourceClaimStrategy(Strategy):
         if not means_the_same(obj["spec"], old["spec"], "resource", "ResourceClaimSpec"):
             errors.append(invalid("spec", internal_value(obj["spec"], "ResourceClaimSpec", "resource"), IMMUTABLE))
         return errors
+
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        return validate_resource_claim_status(obj, old)
 
 
 def drop_reports_on_lost_devices(obj: Document, old: Document) -> None:

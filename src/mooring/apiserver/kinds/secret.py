@@ -196,11 +196,8 @@ class SecretStrategy(Strategy):
         errors += validate_immutable_data(obj, old, "data")
         return errors + self.validate(obj, call)
 
-    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+    def warnings(self, obj: Document) -> list[str]:
         return key_pair_warnings(obj.get("data") or {}) if obj.get("type") == TLS else []
-
-    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return self.warnings_on_create(obj, call)
 
     def selectable_fields(self, obj: Document) -> dict[str, str]:
         return {"type": obj.get("type", "")}

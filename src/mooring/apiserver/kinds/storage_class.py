@@ -141,20 +141,13 @@ class StorageClassStrategy(Strategy):
         errors += self.validate_meta_update(obj, old)
         return errors + validate_storage_class_update(obj, old)
 
-    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return _storage_class_warnings(obj)
-
-    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return _storage_class_warnings(obj)
-
-
-def _storage_class_warnings(obj: Document) -> list[str]:
-    return [
-        f"allowedTopologies[{index}].matchLabelExpressions[{position}].key: {DEPRECATED_NODE_LABELS[key]}"
-        for index, term in enumerate(obj.get("allowedTopologies") or ())
-        for position, expression in enumerate(term.get("matchLabelExpressions") or ())
-        if (key := expression.get("key", "")) in DEPRECATED_NODE_LABELS
-    ]
+    def warnings(self, obj: Document) -> list[str]:
+        return [
+            f"allowedTopologies[{index}].matchLabelExpressions[{position}].key: {DEPRECATED_NODE_LABELS[key]}"
+            for index, term in enumerate(obj.get("allowedTopologies") or ())
+            for position, expression in enumerate(term.get("matchLabelExpressions") or ())
+            if (key := expression.get("key", "")) in DEPRECATED_NODE_LABELS
+        ]
 
 
 STRATEGY = StorageClassStrategy

@@ -33,7 +33,7 @@ from mooring.apiserver.kinds.workloads import (
     pod_name_warnings,
     template_labels,
 )
-from mooring.apiserver.strategy import DefaultPropagation, StatusStrategy
+from mooring.apiserver.strategy import DefaultPropagation
 from mooring.apiserver.tables import (
     AGE,
     NAME,
@@ -112,11 +112,6 @@ def _job_duration_cell(status: Document, now_s: float) -> str:
     return between(start, end) if end else since(start, now_s)
 
 
-class JobStatusStrategy(StatusStrategy):
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_job_status(obj, old)
-
-
 class JobStrategy(WorkloadStrategy):
     counts_changes_of_meaning = True
     table = KindTable(
@@ -133,8 +128,6 @@ class JobStrategy(WorkloadStrategy):
         _job_cells,
     )
     dependents = DefaultPropagation.ORPHAN
-
-    status_strategy = JobStatusStrategy
 
     def default(self, obj: Document) -> None:
         spec, metadata = obj["spec"], obj["metadata"]
@@ -172,6 +165,9 @@ class JobStrategy(WorkloadStrategy):
         errors += self.validate_meta_update(obj, old)
         errors += validate_job_update(obj, old)
         return errors
+
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        return validate_job_status(obj, old)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return pod_name_warnings(obj["metadata"]["name"]) + job_warnings(obj["spec"], "spec")
