@@ -82,7 +82,7 @@ def validate_probes(container: Document, path: str) -> list[FieldError]:
         if probe is None:
             continue
         here = f"{path}.{kind}"
-        errors += _validate_probe(probe, here)
+        errors += _validate_handler(probe, _PROBE_HANDLERS, None, here) + _PROBE.validate(probe, here)
         if kind == "readinessProbe":
             grace_s = probe.get("terminationGracePeriodSeconds")
             if grace_s is not None:
@@ -110,10 +110,6 @@ def validate_port(port: object, path: str) -> list[FieldError]:
         return [invalid(path, port, text) for text in port_name_errors(port)]
     number = port if isinstance(port, int) else 0
     return [invalid(path, number, text) for text in port_number_errors(number)]
-
-
-def _validate_probe(probe: Document, path: str) -> list[FieldError]:
-    return _validate_handler(probe, _PROBE_HANDLERS, None, path) + _PROBE.validate(probe, path)
 
 
 def _validate_handler(handler: Document, kinds: tuple[str, ...], grace_s: int | None, path: str) -> list[FieldError]:

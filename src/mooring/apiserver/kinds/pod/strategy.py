@@ -260,7 +260,7 @@ class PodStrategy(Strategy):
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["metadata"]["generation"] = 1
         given = (obj.get("status") or {}).get("qosClass")  # as in Kubernetes, a given class is not computed again
-        obj["status"] = _first_status(given or quality_of_service(obj["spec"]))
+        obj["status"] = {"phase": "Pending", "qosClass": given or quality_of_service(obj["spec"])}
         drop_disabled_spec_fields(obj["spec"], None)
         note_gates(obj, call.now)
         merge_label_keys(obj)
@@ -268,7 +268,7 @@ class PodStrategy(Strategy):
 
     def validate_create(self, obj: Document, call: Call) -> ValidationResult:
         """One lookup in the spec cache gives both the errors and the warnings of the spec."""
-        of_spec = self._validated_spec(obj)
+        of_spec = self.specs.validated(_spec_inputs(obj), _validated)
         errors = [*self.validate_meta(obj), *of_spec.errors]
         return ValidationResult(errors, () if errors else [*_pod_name_warnings(obj), *of_spec.warnings])
 
@@ -277,9 +277,6 @@ class PodStrategy(Strategy):
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return [*self.validate_create(obj, call).warnings]
-
-    def _validated_spec(self, obj: Document) -> ValidationResult:
-        return self.specs.validated(_spec_inputs(obj), _validated)
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         keep(obj, old, "status")
@@ -401,10 +398,6 @@ class PodResizeStrategy(StatusStrategy):
             return validate_static("windows pods cannot be resized")
         errors = self.validate_meta_update(obj, old) + self.validate_meta(obj)
         return errors + validate_resize(obj, old, options_after(old, is_pod=True))
-
-
-def _first_status(quality: str) -> Document:
-    return {"phase": "Pending", "qosClass": quality}
 
 
 def _spec_inputs(pod: Document) -> SpecInputs:
