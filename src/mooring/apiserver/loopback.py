@@ -27,15 +27,7 @@ from mooring.apiserver.server import ApiServer, issue_token
 from mooring.apiserver.storage.stored_form import stored_form, with_revision
 from mooring.client.batch_writes import StatusPatch, Written, named
 from mooring.client.errors import ClientError
-from mooring.client.interface import (
-    EVERYTHING,
-    Deletion,
-    JsonObject,
-    Listing,
-    PatchForm,
-    Selection,
-    Watch,
-)
+from mooring.client.interface import EVERYTHING, Deletion, JsonObject, Listing, PatchForm, Selection, Watch
 from mooring.kit.clock import format_rfc3339
 from mooring.serving.users import User
 

@@ -15,14 +15,7 @@ import binascii
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from ipaddress import (
-    AddressValueError,
-    IPv4Address,
-    IPv6Address,
-    NetmaskValueError,
-    ip_address,
-    ip_interface,
-)
+from ipaddress import AddressValueError, IPv4Address, IPv6Address, NetmaskValueError, ip_address, ip_interface
 from urllib.parse import unquote, unquote_plus
 
 from mooring.api.cel.conversions import TimeError, parse_timestamp

@@ -16,12 +16,7 @@ import math
 from collections.abc import Callable
 from typing import TypeGuard
 
-from mooring.api.cel.errors import (
-    EvaluationFailure,
-    check_element_count,
-    check_text_length,
-    no_such_overload,
-)
+from mooring.api.cel.errors import EvaluationFailure, check_element_count, check_text_length, no_such_overload
 from mooring.api.cel.functions import Binding, OverloadRow
 from mooring.api.cel.types import CelType
 from mooring.api.cel.values import (

@@ -27,13 +27,7 @@ from mooring.apiserver.http.request import IncomingRequest
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import ApiServer
 from mooring.apiserver.validation.fields import invalid
-from mooring.apiserver.wire.media import (
-    NotAcceptableError,
-    check_producible,
-    is_pretty,
-    negotiate,
-    negotiate_error,
-)
+from mooring.apiserver.wire.media import NotAcceptableError, check_producible, is_pretty, negotiate, negotiate_error
 from mooring.apiserver.wire.yaml_text import written_yaml
 from mooring.client.errors import BadRequestError, ExpiredError, StatusError
 from mooring.client.interface import Listing

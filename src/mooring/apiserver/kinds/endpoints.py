@@ -10,9 +10,7 @@ from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables import AGE, NAME, NONE, SHOWN_MAX, Cell, KindTable, age, column, cut_short
 from mooring.apiserver.validation.addresses import ip_warnings, validate_endpoint_ip, validate_ip
 from mooring.apiserver.validation.fields import FieldError, invalid, required
-from mooring.apiserver.validation.names import (
-    dns_label_errors,
-)
+from mooring.apiserver.validation.names import dns_label_errors
 from mooring.apiserver.validation.schema_rules import struct_rules
 
 _ADDRESS = struct_rules("core", "EndpointAddress")

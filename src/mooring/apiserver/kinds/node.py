@@ -21,18 +21,8 @@ from mooring.apiserver.kinds.pod.resources import validate_positive, validate_re
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables import AGE, NAME, NONE, UNKNOWN, Cell, KindTable, age, column, wide
 from mooring.apiserver.validation.addresses import are_of_both_families, parse_range, range_warnings, validate_range
-from mooring.apiserver.validation.fields import (
-    FieldError,
-    FieldErrorType,
-    duplicate,
-    forbidden,
-    invalid,
-    required,
-)
-from mooring.apiserver.validation.names import (
-    DNS_SUBDOMAIN_LENGTH_MAX,
-    qualified_name_errors,
-)
+from mooring.apiserver.validation.fields import FieldError, FieldErrorType, duplicate, forbidden, invalid, required
+from mooring.apiserver.validation.names import DNS_SUBDOMAIN_LENGTH_MAX, qualified_name_errors
 from mooring.apiserver.validation.schema_rules import enum_values, struct_rules
 from mooring.apiserver.validation.values import internal_value, json_error
 

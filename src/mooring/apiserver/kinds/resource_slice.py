@@ -33,14 +33,7 @@ from mooring.apiserver.kinds.pod.scheduling import validate_node_selector
 from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
-from mooring.apiserver.validation.fields import (
-    FieldError,
-    forbidden,
-    invalid,
-    required,
-    too_long,
-    too_many,
-)
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, required, too_long, too_many
 from mooring.apiserver.validation.names import dns_subdomain_errors
 from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.selectors import validate_label_name

@@ -31,16 +31,8 @@ from mooring.apiserver.validation.fields import (
     required,
     too_many,
 )
-from mooring.apiserver.validation.names import (
-    http_header_name_errors,
-    port_name_errors,
-    port_number_errors,
-)
-from mooring.apiserver.validation.schema_rules import (
-    sorted_enum_values,
-    struct_rules,
-    validate_required_enum,
-)
+from mooring.apiserver.validation.names import http_header_name_errors, port_name_errors, port_number_errors
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules, validate_required_enum
 
 _CONTAINER = struct_rules("core", "Container")
 _PORT = struct_rules("core", "ContainerPort")

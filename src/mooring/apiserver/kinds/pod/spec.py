@@ -31,15 +31,7 @@ from mooring.apiserver.kinds.pod.security import (
 )
 from mooring.apiserver.kinds.pod.volumes import validated_volumes
 from mooring.apiserver.validation.addresses import validate_ip
-from mooring.apiserver.validation.fields import (
-    FieldError,
-    duplicate,
-    forbidden,
-    invalid,
-    not_found,
-    required,
-    too_long,
-)
+from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, invalid, not_found, required, too_long
 from mooring.apiserver.validation.metadata import validate_labels
 from mooring.apiserver.validation.names import (
     dns_label_errors,

@@ -13,15 +13,7 @@ from mooring.apiserver.kinds.pod.options import PodOptions
 from mooring.apiserver.kinds.pod.security import validate_id
 from mooring.apiserver.kinds.pod.spec import validate_pod_annotations_update
 from mooring.apiserver.validation.addresses import are_of_both_families, parse_ip, validate_ip
-from mooring.apiserver.validation.fields import (
-    FieldError,
-    duplicate,
-    forbidden,
-    internal,
-    invalid,
-    required,
-    too_long,
-)
+from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, internal, invalid, required, too_long
 from mooring.apiserver.validation.metadata import validate_immutable
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors, qualified_name_errors
 from mooring.apiserver.validation.schema_rules import enum_values, struct_rules, validate_enum

@@ -22,11 +22,7 @@ from mooring.apiserver.kinds.pod.options import PodOptions
 from mooring.apiserver.kinds.volume_sources import NAMED_SOURCES, validate_csi, validate_host_path
 from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, invalid, required
 from mooring.apiserver.validation.metadata import validate_annotations, validate_labels
-from mooring.apiserver.validation.names import (
-    dns_subdomain_errors,
-    validate_file_mode,
-    validate_unreserved_path,
-)
+from mooring.apiserver.validation.names import dns_subdomain_errors, validate_file_mode, validate_unreserved_path
 from mooring.apiserver.validation.schema_rules import struct_rules
 
 TOKEN_LIFE_S_MIN = 600

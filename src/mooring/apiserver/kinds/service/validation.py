@@ -36,11 +36,7 @@ from mooring.apiserver.validation.names import (
     port_name_errors,
     port_number_errors,
 )
-from mooring.apiserver.validation.schema_rules import (
-    sorted_enum_values,
-    struct_rules,
-    validate_enum,
-)
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules, validate_enum
 
 _PORT = struct_rules("core", "ServicePort")
 _SPEC = struct_rules("core", "ServiceSpec")
