@@ -9,11 +9,9 @@ from __future__ import annotations
 from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.api.schema.types import struct_of_kind
 from mooring.apiserver.access.default_roles import default_objects, reconciled
-from mooring.apiserver.apply.kind_schema import kind_schema_of_struct
 from mooring.apiserver.apply.managers import UPDATE, manager_id
-from mooring.apiserver.apply.update import write_managed_fields
+from mooring.apiserver.apply.update import write_first_managed_fields
 from mooring.apiserver.registry.object_storage import OWN_MANAGER, ObjectStorage
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.kit.entropy import Entropy
@@ -65,14 +63,10 @@ class _ObjectCreator:
         if await self._object_storage.find(kind, namespace, metadata["name"]) is not None:
             return
         metadata["uid"], metadata["creationTimestamp"] = self._entropy.uuid(), self._now
-        struct = struct_of_kind(kind.api_version, kind.kind)
-        assert struct is not None, f"{kind} has no schema"
         writer = manager_id(OWN_MANAGER, UPDATE, kind.api_version, "")
         # Spec and status of a namespace, which the server fills in, have no manager.
         ignored = (("spec",), ("status",)) if kind is kinds.NAMESPACE else ()
-        write_managed_fields(
-            kind_schema_of_struct(struct, kind.api_version, kind.kind), None, document, writer, self._now, ignored
-        )
+        write_first_managed_fields(document, writer, self._now, ignored)
         try:
             await self._object_storage.create(kind, document)
         except WriteConflict:

@@ -289,8 +289,8 @@ class RequestHandler:
         return with_warnings(reply, call.warnings)
 
     def _nothing_there(self, info: RequestInfo, incoming: IncomingRequest) -> Reply:
-        knows_group = self._api_server.knows_group(info.api_version)
-        return negotiated_error(incoming, no_such_thing()) if knows_group else page_not_found()
+        is_built_in = self._api_server.discovery.is_built_in_group(info.group)
+        return negotiated_error(incoming, no_such_thing()) if is_built_in else page_not_found()
 
     async def _object_reply(
         self, resource: Resource, call: Call, info: RequestInfo, incoming: IncomingRequest

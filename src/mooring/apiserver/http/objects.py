@@ -29,7 +29,7 @@ from mooring.apiserver.registry import patches, scale
 from mooring.apiserver.registry.binding import bind
 from mooring.apiserver.registry.delete import checked_delete_options
 from mooring.apiserver.registry.eviction import evict
-from mooring.apiserver.registry.pod_log import kubelet_address, open_log, read_log_options
+from mooring.apiserver.registry.pod_log import kubelet_address, open_log
 from mooring.apiserver.registry.update import Changed, put
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import ApiServer, issue_token
@@ -253,7 +253,7 @@ class SubresourceRequests:
         return rendering.document(201, created_status())
 
     async def _log(self, call: Call, incoming: IncomingRequest) -> Reply:
-        options = read_log_options(incoming.query)
+        options = incoming.query.log_options()
         lines = await open_log(self._api_server.lookup, call, options, self._api_server.logs, self._api_server.kubelets)
         if lines is None:
             return Reply(204, b"", TEXT)

@@ -17,12 +17,11 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD, Kind
-from mooring.api.schema.types import struct_named, struct_of_kind
+from mooring.api.schema.types import struct_named
 from mooring.apiserver.access import reviews
 from mooring.apiserver.admission.interface import Attempt
-from mooring.apiserver.apply.kind_schema import kind_schema_of_struct
 from mooring.apiserver.apply.managers import UPDATE, manager_id
-from mooring.apiserver.apply.update import write_managed_fields
+from mooring.apiserver.apply.update import write_first_managed_fields
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.discovery import PLAN, REVIEWS
 from mooring.apiserver.errors import forbidden, invalid_kind, method_not_allowed
@@ -156,10 +155,7 @@ class VirtualResources:
 
 
 def _stamp(kind: Kind, review: Document, call: Call) -> None:
-    struct = struct_of_kind(kind.api_version, kind.kind)
-    assert struct is not None, f"{kind} has no schema"
-    writer = manager_id(call.field_manager, UPDATE, kind.api_version, "")
-    write_managed_fields(kind_schema_of_struct(struct, kind.api_version, kind.kind), None, review, writer, call.now, ())
+    write_first_managed_fields(review, manager_id(call.field_manager, UPDATE, kind.api_version, ""), call.now)
 
 
 # --- plans --------------------------------------------------------------------------------------------------------
