@@ -45,22 +45,18 @@ def validate_label_requirement(
     operator, values = requirement.get("operator", ""), requirement.get("values") or ()
     errors: list[FieldError] = []
     if operator in SET_OPERATORS:
-        errors += _validate_set_operator(operator, values, path)
+        errors += validate_set_operator(operator, values, path)
     elif not may_compare or operator not in NUMERIC_OPERATORS:
         errors.append(invalid(f"{path}.operator", operator, INVALID_OPERATOR))
     elif len(values) != 1:
         errors.append(required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"))
     errors += validate_label_name(requirement.get("key", ""), f"{path}.key")
     if not tolerates_values:
-        errors += [
-            invalid(f"{path}.values[{index}]", value, text)
-            for index, value in enumerate(values)
-            for text in label_value_errors(value)
-        ]
+        errors += validate_label_values(values, f"{path}.values")
     return errors
 
 
-def _validate_set_operator(operator: str, values: Sequence[str], path: str) -> list[FieldError]:
+def validate_set_operator(operator: str, values: Sequence[str], path: str) -> list[FieldError]:
     """Whether a requirement with a set operator has values; `path` is the requirement's."""
     if operator in ("In", "NotIn"):
         return [] if values else [required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")]
@@ -70,6 +66,14 @@ def _validate_set_operator(operator: str, values: Sequence[str], path: str) -> l
 
 def validate_label_name(name: str, path: str) -> list[FieldError]:
     return [invalid(path, name, text) for text in qualified_name_errors(name)]
+
+
+def validate_label_values(values: Sequence[str], path: str) -> list[FieldError]:
+    return [
+        invalid(f"{path}[{index}]", value, text)
+        for index, value in enumerate(values)
+        for text in label_value_errors(value)
+    ]
 
 
 def plain_selector_matches(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
