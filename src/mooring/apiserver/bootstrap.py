@@ -12,6 +12,7 @@ from mooring.api.kinds import Kind
 from mooring.apiserver.access.default_roles import default_objects, reconciled
 from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.update import write_first_managed_fields
+from mooring.apiserver.kinds.priority_class import SYSTEM_VALUES
 from mooring.apiserver.registry.object_storage import OWN_MANAGER, ObjectStorage
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.kit.entropy import Entropy
@@ -20,18 +21,12 @@ from mooring.store.interface import WriteConflict
 
 ROLES_AT_ONCE = 64
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
-_PRIORITY_CLASSES = (
-    (
-        "system-node-critical",
-        2_000_001_000,
-        "Used for system critical pods that must not be moved from their current node.",
+_PRIORITY_CLASS_DESCRIPTIONS = {
+    "system-node-critical": "Used for system critical pods that must not be moved from their current node.",
+    "system-cluster-critical": (
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."
     ),
-    (
-        "system-cluster-critical",
-        2_000_000_000,
-        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
-    ),
-)
+}
 
 
 async def bootstrap(object_storage: ObjectStorage, clock: Clock, entropy: Entropy) -> None:
@@ -48,7 +43,7 @@ async def bootstrap(object_storage: ObjectStorage, clock: Clock, entropy: Entrop
 
 def system_priority_classes() -> list[Document]:
     """The priority classes that every cluster has."""
-    return [_priority_class(name, value, description) for name, value, description in _PRIORITY_CLASSES]
+    return [_priority_class(name, value) for name, value in SYSTEM_VALUES.items()]
 
 
 class _ObjectCreator:
@@ -105,12 +100,12 @@ def _namespace(name: str) -> Document:
     }
 
 
-def _priority_class(name: str, value: int, description: str) -> Document:
+def _priority_class(name: str, value: int) -> Document:
     return {
         "kind": "PriorityClass",
         "apiVersion": "scheduling.k8s.io/v1",
         "metadata": {"name": name, "generation": 1},
         "value": value,
-        "description": description,
+        "description": _PRIORITY_CLASS_DESCRIPTIONS[name],
         "preemptionPolicy": "PreemptLowerPriority",
     }

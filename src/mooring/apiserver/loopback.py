@@ -25,13 +25,12 @@ from mooring.apiserver.registry.eviction import evict
 from mooring.apiserver.registry.update import Changed, put
 from mooring.apiserver.server import ApiServer, issue_token
 from mooring.apiserver.storage.stored_form import stored_form, with_revision
+from mooring.apiserver.wire.media import JSON
 from mooring.client.batch_writes import StatusPatch, Written, named
 from mooring.client.errors import ClientError
 from mooring.client.interface import EVERYTHING, Deletion, JsonObject, Listing, PatchForm, Selection, Watch
 from mooring.kit.clock import format_rfc3339
 from mooring.serving.users import User
-
-JSON = "application/json"
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, object]).decode

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from mooring.api.decode import convert_as
 from mooring.api.document import Document
 from mooring.api.kinds import LIMIT_RANGE, PERSISTENT_VOLUME_CLAIM, POD, Kind
-from mooring.api.quantity import INT64_MAX, Quantity, parse_quantity
+from mooring.api.quantity import MILLI_VALUE_MAX, Quantity, parse_quantity
 from mooring.api.resources import FOR_LIMIT_RANGES, Amounts, amounts, pod_limits, pod_requests
 from mooring.api.views.pod import Pod
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, own_items, own_part, refused
@@ -59,7 +59,6 @@ def _is_going(attempt: Attempt) -> bool:
 
 
 ANNOTATION = "kubernetes.io/limit-ranger"
-MILLI_VALUE_MAX = INT64_MAX // 1000
 
 
 # --- defaults ---------------------------------------------------------------------------------------------------

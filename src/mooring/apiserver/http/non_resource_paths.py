@@ -22,9 +22,7 @@ from mooring.apiserver.discovery import AGGREGATED_KIND, AGGREGATED_VERSION, Dis
 from mooring.apiserver.errors import method_not_allowed, no_such_thing
 from mooring.apiserver.http.metrics import CONTENT_TYPE, RequestMetrics, merged_metrics
 from mooring.apiserver.http.rendering import (
-    JSON,
     TEXT,
-    YAML,
     Reply,
     error_reply,
     json_reply,
@@ -34,7 +32,7 @@ from mooring.apiserver.http.rendering import (
 from mooring.apiserver.http.request import IncomingRequest, RequestInfo
 from mooring.apiserver.openapi.documents import EncodedDocument, OpenApi
 from mooring.apiserver.server import PLAN_PAGE, ApiServer
-from mooring.apiserver.wire.media import check_producible, is_pretty, negotiate, negotiate_discovery
+from mooring.apiserver.wire.media import JSON, YAML, check_producible, is_pretty, negotiate, negotiate_discovery
 from mooring.apiserver.wire.yaml_text import written_yaml
 from mooring.serving.endpoints import health_pages, ping
 from mooring.serving.pages import PageRequest, PageResponse, not_found

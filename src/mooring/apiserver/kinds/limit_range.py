@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mooring.api.document import Document
-from mooring.api.quantity import INT64_MAX, Quantity, parse_quantity
+from mooring.api.quantity import MILLI_VALUE_MAX, Quantity, parse_quantity
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import round_amounts
 from mooring.apiserver.kinds.pod.resources import (
@@ -28,7 +28,6 @@ _FIELDS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 
 POD, CONTAINER, CLAIM = "Pod", "Container", "PersistentVolumeClaim"
 STANDARD_TYPES = (POD, CONTAINER, CLAIM)
-MILLI_VALUE_MAX = INT64_MAX // 1000
 """Amounts up to here are compared in thousandths."""
 
 

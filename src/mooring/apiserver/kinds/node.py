@@ -25,6 +25,7 @@ from mooring.apiserver.validation.fields import FieldError, FieldErrorType, dupl
 from mooring.apiserver.validation.names import DNS_SUBDOMAIN_LENGTH_MAX, qualified_name_errors
 from mooring.apiserver.validation.schema_rules import enum_values, struct_rules
 from mooring.apiserver.validation.values import internal_value, json_error
+from mooring.apiserver.wire.identity import json_type
 
 _ONE_REFERENCE = "exactly one reference subfield must be non-nil"
 _CONFIG_SOURCE_FIELDS = ("namespace", "name", "kubeletConfigKey")
@@ -228,7 +229,7 @@ def _validate_taints_annotation(text: str, path: str) -> list[FieldError]:
     error = json_error(text.encode())
     taints = json.loads(text) if not error else None
     if not error and taints is not None and not isinstance(taints, list):
-        error = f"json: cannot unmarshal {_json_type(taints)} into Go value of type []core.Taint"
+        error = f"json: cannot unmarshal {json_type(taints)} into Go value of type []core.Taint"
     if error:
         return [invalid(path, TAINTS_ANNOTATION, error)]
     # Go matches the names of fields whatever their case.
@@ -250,18 +251,6 @@ def _validate_avoid_pods(text: str, path: str) -> list[FieldError]:
         elif not controller.get("controller"):
             errors.append(invalid(f"{here}.PodController.Controller", False, "must point to a controller"))
     return errors
-
-
-def _json_type(value: object) -> str:
-    match value:
-        case bool():
-            return "bool"
-        case str():
-            return "string"
-        case dict():
-            return "object"
-        case _:
-            return "number"
 
 
 # --- table -------------------------------------------------------------------------------------------------------

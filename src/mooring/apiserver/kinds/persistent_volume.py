@@ -11,6 +11,7 @@ from posixpath import normpath
 
 from mooring.api.document import Document
 from mooring.api.quantity import quantity_value
+from mooring.api.storage import STORAGE_CLASS_BETA
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.node import node_selector_term_warnings
 from mooring.apiserver.kinds.pod.defaults import SOURCE_DEFAULTS, round_amounts
@@ -55,10 +56,9 @@ _MOUNT_OPTION_SOURCES = (
     "photonPersistentDisk",
 )
 
-STORAGE_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 _DEPRECATED_ANNOTATIONS = {
-    STORAGE_CLASS_ANNOTATION: 'deprecated since v1.8; use "storageClassName" attribute instead',
+    STORAGE_CLASS_BETA: 'deprecated since v1.8; use "storageClassName" attribute instead',
     MOUNT_OPTIONS_ANNOTATION: 'deprecated since v1.31; use "mountOptions" attribute instead',
 }
 _DEPRECATED_SOURCES = {
@@ -325,9 +325,7 @@ def storage_cell(amounts: Document | None) -> str:
 def storage_class_cell(obj: Document, spec: Document) -> str:
     annotations = obj["metadata"].get("annotations") or {}
     return str(
-        annotations[STORAGE_CLASS_ANNOTATION]
-        if STORAGE_CLASS_ANNOTATION in annotations
-        else spec.get("storageClassName") or ""
+        annotations[STORAGE_CLASS_BETA] if STORAGE_CLASS_BETA in annotations else spec.get("storageClassName") or ""
     )
 
 

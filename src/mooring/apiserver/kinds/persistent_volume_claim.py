@@ -15,13 +15,13 @@ from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.quantity import quantity_milli, quantity_nano
 from mooring.api.resources import NATIVE_PREFIX
+from mooring.api.storage import STORAGE_CLASS_BETA
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.persistent_volume import (
     ACCESS_MODES_COLUMN,
     ATTRIBUTES_CLASS_COLUMN,
     CAPACITY_COLUMN,
     STATUS_COLUMN,
-    STORAGE_CLASS_ANNOTATION,
     STORAGE_CLASS_COLUMN,
     VOLUME_MODE_COLUMN,
     phase_cell,
@@ -124,7 +124,7 @@ def validate_claim_update(claim: Document, old: Document) -> list[FieldError]:
         spec.pop("storageClassName")
     else:
         if (annotation or "") != (old_annotation or ""):
-            path = f"metadata.annotations.{STORAGE_CLASS_ANNOTATION}"
+            path = f"metadata.annotations.{STORAGE_CLASS_BETA}"
             errors.append(invalid(path, annotation or "", IMMUTABLE))
         if name is not None and old_name is None and old_annotation in (None, name):
             spec.pop("storageClassName")
@@ -251,7 +251,7 @@ def _requested(spec: Document) -> str | None:
 
 
 def _class_annotation(claim: Document) -> str | None:
-    name: str | None = (claim["metadata"].get("annotations") or {}).get(STORAGE_CLASS_ANNOTATION)
+    name: str | None = (claim["metadata"].get("annotations") or {}).get(STORAGE_CLASS_BETA)
     return name
 
 
@@ -328,8 +328,8 @@ class PersistentVolumeClaimStrategy(Strategy):
 
     def warnings(self, obj: Document) -> list[str]:
         warnings = []
-        if STORAGE_CLASS_ANNOTATION in (obj["metadata"].get("annotations") or {}):
-            path = f"metadata.annotations[{STORAGE_CLASS_ANNOTATION}]"
+        if STORAGE_CLASS_BETA in (obj["metadata"].get("annotations") or {}):
+            path = f"metadata.annotations[{STORAGE_CLASS_BETA}]"
             warnings.append(f'{path}: deprecated since v1.8; use "storageClassName" attribute instead')
         return warnings + claim_spec_warnings(obj["spec"], "spec")
 

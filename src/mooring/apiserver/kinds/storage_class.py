@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
+from mooring.api.storage import DEFAULT_CLASS_ANNOTATIONS
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.node import DEPRECATED_NODE_LABELS
 from mooring.apiserver.strategy import Strategy
@@ -23,8 +24,6 @@ PARAMETERS_COUNT_MAX = 512
 RECLAIM_POLICIES = ("Delete", "Retain")
 
 _RULES = struct_rules("storage", "StorageClass")
-
-_DEFAULT_MARKS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
 
 # --- validation --------------------------------------------------------------------------------------------------
@@ -100,7 +99,7 @@ def _validate_storage_class_topology(key: str, values: Sequence[str], path: str)
 def _storage_class_cells(obj: Document, now_s: float) -> list[Cell]:
     metadata = obj["metadata"]
     annotations = metadata.get("annotations") or {}
-    is_default = any(annotations.get(mark) == "true" for mark in _DEFAULT_MARKS)
+    is_default = any(annotations.get(name) == "true" for name in DEFAULT_CLASS_ANNOTATIONS)
     return [
         f"{metadata['name']} (default)" if is_default else metadata["name"],
         obj.get("provisioner", ""),
