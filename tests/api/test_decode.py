@@ -18,7 +18,6 @@ from mooring.api.decode import (
     convert_all,
     convert_as,
     decode,
-    decode_all,
     decode_as,
     view_of,
 )
@@ -91,10 +90,9 @@ def test_an_unknown_kind_is_refused(api_version: str, kind: str, text: str) -> N
         with pytest.raises(UnknownKindError) as raised:
             read(unknown)
         assert str(raised.value) == text
-    for read_bytes in (decode, decode_all):
-        with pytest.raises(UnknownKindError) as raised:
-            read_bytes(as_json(unknown))
-        assert str(raised.value) == text
+    with pytest.raises(UnknownKindError) as raised:
+        decode(as_json(unknown))
+    assert str(raised.value) == text
 
 
 @pytest.mark.parametrize(
@@ -176,10 +174,9 @@ def test_a_key_that_is_no_text_is_told() -> None:
     ],
 )
 def test_what_is_no_object_is_refused(raw: bytes, text: str) -> None:
-    for read in (decode, decode_all):
-        with pytest.raises(DecodeError) as raised:
-            read(raw)
-        assert str(raised.value) == text
+    with pytest.raises(DecodeError) as raised:
+        decode(raw)
+    assert str(raised.value) == text
 
 
 def test_bytes_that_are_no_text_are_refused() -> None:
@@ -229,7 +226,6 @@ def test_null_means_absent(spec: dict[str, object]) -> None:
 )
 def test_lists_are_flattened(document: dict[str, object], kinds: list[type[ApiObject]]) -> None:
     assert [type(view) for view in convert_all(document)] == kinds
-    assert decode_all(as_json(document)) == convert_all(document)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ from mooring.api.views.devices import DeviceAttribute
 from mooring.api.yaml import load_documents
 from mooring.apiserver.access.authentication import Authenticator, FixedTokens
 from mooring.apiserver.access.certificates import new_key
-from mooring.apiserver.access.impersonation import wanted_user
+from mooring.apiserver.access.impersonation import requested_user
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenSigner
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.custom.rule_compiling import compiled_rules, declared_type
@@ -170,7 +170,7 @@ def http_request(data: bytes) -> None:
     _ = (incoming.manager, incoming.content_type)
     steps: list[Callable[[], object]] = [
         lambda: _authenticator().authenticate(None, request.header(b"authorization")),
-        lambda: wanted_user(request.headers(b"impersonate-")),
+        lambda: requested_user(request.headers(b"impersonate-")),
         lambda: body_form(request.header(b"content-type")),
         incoming.query.check_timeout,
         incoming.query.delete_options,

@@ -75,15 +75,8 @@ def convert_as(view: type[AnyView], plain: Mapping[str, object]) -> AnyView:
         raise _explain(view.__name__, plain, str(error)) from None
 
 
-def decode_all(raw: JsonBytes) -> list[ApiObject]:
-    """The views of one object, or of all items of a list (`List`, `PodList`, ...)."""
-    api_version, kind = _head_of(raw)
-    view = _views.get((api_version, kind))
-    return [decode_as(view, raw)] if view is not None else convert_all(_plain_object(raw, kind))
-
-
 def convert_all(plain: Mapping[str, object]) -> list[ApiObject]:
-    """As `decode_all`, for a dictionary."""
+    """The views of one object, or of all items of a list (`List`, `PodList`, ...)."""
     return [convert_as(view, item) for view, item in _flattened(plain)]
 
 

@@ -29,9 +29,9 @@ from mooring.api.document import Document
 from mooring.api.errors import UnknownKindError
 from mooring.api.kinds import Kind
 from mooring.api.well_known import JOB_LABELS
-from mooring.apiserver.admission.priority import SYSTEM_CLASSES
 from mooring.apiserver.admission.service_account import DEFAULT_ACCOUNT
 from mooring.apiserver.kinds.pod.prepare import split_label_keys
+from mooring.apiserver.kinds.priority_class import SYSTEM_VALUES
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import AlreadyExistsError, ClientError
 from mooring.client.interface import PatchForm
@@ -304,7 +304,7 @@ def implied_objects(documents: Sequence[Document]) -> list[Document]:
             if spec.get("preemptionPolicy"):
                 priority["preemptionPolicy"] = spec["preemptionPolicy"]
             class_name = spec.get("priorityClassName") or ""
-            if class_name not in SYSTEM_CLASSES:  # every cluster has these
+            if class_name not in SYSTEM_VALUES:  # every cluster has these
                 imply(kinds.PRIORITY_CLASS, class_name, **priority)
             name = spec.get("runtimeClassName") or ""
             overhead = {"overhead": {"podFixed": spec["overhead"]}} if spec.get("overhead") else {}

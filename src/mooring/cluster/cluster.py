@@ -128,7 +128,7 @@ async def run_cluster(
                 handler = RequestHandler(api_server, settings.limits)
                 nodes_ready = asyncio.Event()
                 if settings.adds_nodes:
-                    api_server.health.ready["nodes"] = nodes_ready.is_set
+                    api_server.ready_checks["nodes"] = lambda: "" if nodes_ready.is_set() else "nodes are not ready"
                 address = advertised_address(settings.host)
                 bound = () if settings.host in EVERY_ADDRESS else (settings.host,)
                 tls = keys.server_tls([*bound, *((address,) if address else ())])

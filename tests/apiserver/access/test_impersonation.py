@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.access.authorization import AuthorizerChain
-from mooring.apiserver.access.impersonation import Impersonation, wanted_user
+from mooring.apiserver.access.impersonation import Impersonation, requested_user
 from mooring.client.errors import BadRequestError, ForbiddenError
 from mooring.serving.users import NODE_NAME_KEY, User
 from tests.apiserver.access.builders import authorizer, binding, may, request_attributes, role, user
@@ -45,8 +45,8 @@ def _impersonation(*rules: Document, who: str = "limited") -> Impersonation:
         ),
     ],
 )
-def test_wanted_user_reads_the_impersonation_headers(headers: list[tuple[str, str]], expected: User | None) -> None:
-    assert wanted_user(headers) == expected
+def test_requested_user_reads_the_impersonation_headers(headers: list[tuple[str, str]], expected: User | None) -> None:
+    assert requested_user(headers) == expected
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_wanted_user_reads_the_impersonation_headers(headers: list[tuple[str, st
 )
 def test_groups_without_a_user_are_rejected(headers: list[tuple[str, str]], printed: str) -> None:
     with pytest.raises(BadRequestError) as rejected:
-        wanted_user(headers)
+        requested_user(headers)
     assert rejected.value.message == f"requested {printed} without impersonating a user name"
 
 

@@ -15,14 +15,7 @@ import binascii
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from ipaddress import (
-    AddressValueError,
-    IPv4Address,
-    IPv6Address,
-    NetmaskValueError,
-    ip_address,
-    ip_interface,
-)
+from ipaddress import AddressValueError, IPv4Address, IPv6Address, NetmaskValueError, ip_address, ip_interface
 from urllib.parse import unquote, unquote_plus
 
 from mooring.api.cel.conversions import TimeError, parse_timestamp
@@ -263,8 +256,8 @@ def cidr(text: str) -> Cidr:
 
 
 def contains_ip(network: Cidr, address: IpAddress | str) -> bool:
-    wanted = ip(address) if isinstance(address, str) else address
-    return wanted.address in network.interface.network
+    searched = ip(address) if isinstance(address, str) else address
+    return searched.address in network.interface.network
 
 
 def contains_cidr(network: Cidr, other: Cidr | str) -> bool:

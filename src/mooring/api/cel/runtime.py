@@ -155,7 +155,7 @@ def _index(key: Value) -> int:
 _HASHED = (str, int, bool, Uint, float)
 
 
-def membership(wanted: CompiledNode, elements: Value) -> CompiledNode | None:
+def membership(operand: CompiledNode, elements: Value) -> CompiledNode | None:
     """`value in [constants]`, with a hash lookup. None if a constant cannot be hashed as CEL compares it."""
     assert isinstance(elements, list), elements
     if not elements:
@@ -164,7 +164,7 @@ def membership(wanted: CompiledNode, elements: Value) -> CompiledNode | None:
         return None
     bools = frozenset(element for element in elements if type(element) is bool)
     others = frozenset(element for element in elements if type(element) is not bool)
-    run = wanted.run
+    run = operand.run
 
     def is_member(frame: Frame) -> Value:
         value = run(frame)

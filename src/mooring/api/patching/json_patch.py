@@ -175,16 +175,12 @@ class _PatchedDocument:
 
     def _add(self, operation: JsonDict) -> None:
         path = _text_of(operation, "path", "add operation failed to decode path: missing value")
-        where, key = self._container_at(path)
-        if where is None:
-            raise _rejected(f'add operation does not apply: doc is missing path: "{path}": {_MISSING}')
+        where, key = self._container_of(path, f'add operation does not apply: doc is missing path: "{path}"')
         _insert(where, key, operation.get("value"), f"error in add for path: '{path}': ")
 
     def _remove(self, operation: JsonDict) -> None:
         path = _text_of(operation, "path", "remove operation failed to decode path: missing value")
-        where, key = self._container_at(path)
-        if where is None:
-            raise _rejected(f'remove operation does not apply: doc is missing path: "{path}": {_MISSING}')
+        where, key = self._container_of(path, f'remove operation does not apply: doc is missing path: "{path}"')
         _take_out(where, key, f"error in remove for path: '{path}': ")
 
     def _replace(self, operation: JsonDict) -> None:
@@ -197,9 +193,7 @@ class _PatchedDocument:
                 raise _rejected("replace operation value must be object or array: %!w(<nil>)")
             self._root = value.copy()
             return
-        where, key = self._container_at(path)
-        if where is None:
-            raise _rejected(f"replace operation does not apply: doc is missing path: {path}: {_MISSING}")
+        where, key = self._container_of(path, f"replace operation does not apply: doc is missing path: {path}")
         if isinstance(where, dict):
             where[key] = value
             return
@@ -212,61 +206,55 @@ class _PatchedDocument:
         source = _text_of(
             operation, "from", "move operation failed to decode from: operation, missing from field: missing value"
         )
-        where, key = self._container_at(source)
-        if where is None:
-            raise _rejected(f"move operation does not apply: doc is missing from path: {source}: {_MISSING}")
+        where, key = self._container_of(source, f"move operation does not apply: doc is missing from path: {source}")
         value = _take_out(where, key, f"error in move for path: '{key}': ")
         path = _text_of(
             operation, "path", "move operation failed to decode path: operation missing path field: missing value"
         )
-        where, key = self._container_at(path)
-        if where is None:
-            raise _rejected(f"move operation does not apply: doc is missing destination path: {path}: {_MISSING}")
+        where, key = self._container_of(path, f"move operation does not apply: doc is missing destination path: {path}")
         _insert(where, key, value, f"error in move for path: '{path}': ")
 
     def _copy(self, operation: JsonDict) -> None:
         source = _text_of(
             operation, "from", "copy operation failed to decode from: operation, missing from field: missing value"
         )
-        where, key = self._container_at(source)
-        if where is None:
-            raise _rejected(f"copy operation does not apply: doc is missing from path: {source}: {_MISSING}")
+        where, key = self._container_of(source, f"copy operation does not apply: doc is missing from path: {source}")
         value = _value_at(where, key, f"error in copy for from: '{source}': ")
         path = _text_of(operation, "path", "copy operation failed to decode path: missing value")
-        where, key = self._container_at(path)
-        if where is None:
-            raise _rejected(f"copy operation does not apply: doc is missing destination path: {path}: {_MISSING}")
+        where, key = self._container_of(path, f"copy operation does not apply: doc is missing destination path: {path}")
         _insert(where, key, self._copy_within_limit(value), "error while adding value during copy: ")
 
     def _test(self, operation: JsonDict) -> None:
         path = _text_of(
             operation, "path", "test operation failed to decode path: operation missing path field: missing value"
         )
-        wanted = operation.get("value")
+        expected = operation.get("value")
         if path == "":
             found: object = self._root
         else:
-            where, key = self._container_at(path)
-            if where is None:
-                raise _rejected(f"test operation does not apply: is missing path: {path}: {_MISSING}")
+            where, key = self._container_of(path, f"test operation does not apply: is missing path: {path}")
             found = _value_at(where, key, f"error in test for path: '{path}': ")
-        if not _is_same(found, wanted):
+        if not _is_same(found, expected):
             raise _rejected(f"testing value {path} failed: {_TEST_FAILED}")
 
-    def _container_at(self, path: str) -> tuple[Container | None, str]:
-        """The container of a path, and the key in it. The containers on the path are copied before they are changed."""
+    def _container_of(self, path: str, blame: str) -> tuple[Container, str]:
+        """The container of a path, and the key in it. The containers on the path are copied before they are changed.
+
+        Raises `PatchError`, which begins with `blame`, if there is no container.
+        """
+        missing = _rejected(f"{blame}: {_MISSING}")
         tokens = path.split("/")
         if len(tokens) < 2:
-            return None, ""
+            raise missing
         where = self._root
         for token in tokens[1:-1]:
             key = _decoded(token)
             try:
                 inner = _value_at(where, key, "")
             except PatchError:
-                return None, ""
+                raise missing from None
             if not isinstance(inner, dict | list):
-                return None, ""
+                raise missing
             if id(inner) not in self._owned:
                 inner = cast(Container, inner.copy())
                 self._owned.add(id(inner))

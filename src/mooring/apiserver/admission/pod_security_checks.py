@@ -191,10 +191,6 @@ def proc_mount(metadata: Document, spec: Document) -> PodSecurityViolation | Non
     return PodSecurityViolation("procMount", f"{who} must not set securityContext.procMount to {listed(kinds)}")
 
 
-def proc_mount_unless_user_namespace(metadata: Document, spec: Document) -> PodSecurityViolation | None:
-    return None if is_in_user_namespace(spec) else proc_mount(metadata, spec)
-
-
 def security_linux_options(allowed: Set[str]) -> Check:
     """SELinux: only some types, and neither user nor role."""
 

@@ -1,6 +1,6 @@
 """managedFields after a create, an update, a patch, or a write of the Scale.
 
-Input: the stored object, the wanted object, and the call. Output: `metadata.managedFields` of the wanted object.
+Input: the stored object, the new object, and the call. Output: `metadata.managedFields` of the new object.
 
 1. The writer owns what it changed, with the time of the change. A write that changes nothing changes no entry.
 2. managedFields of the client count, unless they are invalid or the write is to a subresource. An empty list, or one
@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from mooring.api.caches import BoundedCache
 from mooring.api.document import Document
-from mooring.api.schema.types import ListKind
+from mooring.api.schema.types import ListKind, struct_of_kind
 from mooring.apiserver.apply.field_set import (
     FIELD,
     LEAF,
@@ -45,7 +45,7 @@ from mooring.apiserver.apply.field_set import (
     union,
     without_ignored,
 )
-from mooring.apiserver.apply.kind_schema import DEDUCED, KindSchema, ValueSchema
+from mooring.apiserver.apply.kind_schema import DEDUCED, KindSchema, ValueSchema, kind_schema_of_struct
 from mooring.apiserver.apply.managers import (
     UPDATE,
     Entry,
@@ -164,6 +164,14 @@ def write_managed_fields(
         return
     if managers:
         metadata["managedFields"] = written(managers)
+
+
+def write_first_managed_fields(new: Document, writer: ManagerId, now: str, ignored: Ignored = ()) -> None:
+    """As `write_managed_fields`, for a new object of a built-in kind."""
+    api_version, kind = new["apiVersion"], new["kind"]
+    struct = struct_of_kind(api_version, kind)
+    assert struct is not None, f"{kind} has no schema"
+    write_managed_fields(kind_schema_of_struct(struct, api_version, kind), None, new, writer, now, ignored)
 
 
 def managed_after_update(

@@ -141,11 +141,11 @@ def _validate_domain_name(name: str, path: str) -> list[FieldError]:
 def _validate_hints(hints: Document, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for field, name_errors in (("forZones", label_value_errors), ("forNodes", dns_subdomain_errors)):
-        wanted, here = hints.get(field) or (), f"{path}.{field}"
-        if len(wanted) > HINTS_MAX:
-            return [*errors, too_many(here, len(wanted), HINTS_MAX)]
+        field_hints, here = hints.get(field) or (), f"{path}.{field}"
+        if len(field_hints) > HINTS_MAX:
+            return [*errors, too_many(here, len(field_hints), HINTS_MAX)]
         seen: set[str] = set()
-        for index, hint in enumerate(wanted):
+        for index, hint in enumerate(field_hints):
             name = hint.get("name", "")
             if name in seen:
                 errors.append(duplicate(f"{here}[{index}].name", name))

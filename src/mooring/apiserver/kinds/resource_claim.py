@@ -32,9 +32,8 @@ from mooring.apiserver.kinds.devices import (
 )
 from mooring.apiserver.kinds.pod.scheduling import validate_node_selector
 from mooring.apiserver.kinds.pod.volumes import validate_template_metadata
-from mooring.apiserver.kinds.volume_attachment import keep_metadata
 from mooring.apiserver.kinds.volume_sources import validate_driver_name
-from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.strategy import StatusStrategy, Strategy, keep, keep_metadata
 from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.addresses import validate_interface_address
 from mooring.apiserver.validation.fields import (
@@ -92,11 +91,7 @@ DeviceKey = tuple[str, str, str, str]
 # --- defaults ----------------------------------------------------------------------------------------------------
 
 
-def default_resource_claim_template(obj: Document) -> None:
-    _default_claim_spec(obj["spec"]["spec"])
-
-
-def _default_claim_spec(spec: Document) -> None:
+def default_resource_claim_spec(spec: Document) -> None:
     for request in spec["devices"].get("requests") or ():
         if "exactly" in request:
             _default_request(request["exactly"])
@@ -249,7 +244,7 @@ def validate_resource_claim_status(claim: Document, old: Document) -> list[Field
     allocation, old_allocation = status.get("allocation"), old_status.get("allocation")
     users = status.get("reservedFor") or []
     errors = validate_set(
-        users, USERS_COUNT_MAX, _validate_user, "status.reservedFor", key=lambda user: user.get("uid", "")
+        users, USERS_COUNT_MAX, _CONSUMER.validate, "status.reservedFor", key=lambda user: user.get("uid", "")
     )
     errors += validate_set(
         status.get("devices") or (),
@@ -288,10 +283,6 @@ def allocated_devices(status: Document) -> frozenset[DeviceKey]:
 
 def _shown_key(device: Document) -> Document:
     return dict(zip(("Driver", "Pool", "Device", "ShareID"), device_key(device), strict=True))
-
-
-def _validate_user(user: Document, path: str) -> list[FieldError]:
-    return _CONSUMER.validate(user, path)
 
 
 # --- the allocation -----------------------------------------------------------------------------------------------
@@ -394,9 +385,6 @@ class ResourceClaimStatusStrategy(StatusStrategy):
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         return call.prior_errors + super().validate_update(obj, old, call)
 
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_resource_claim_status(obj, old)
-
 
 class ResourceClaimStrategy(Strategy):
     is_costly = True
@@ -405,7 +393,7 @@ class ResourceClaimStrategy(Strategy):
     status_strategy = ResourceClaimStatusStrategy
 
     def default(self, obj: Document) -> None:
-        _default_claim_spec(obj["spec"])
+        default_resource_claim_spec(obj["spec"])
         allocation = (obj.get("status") or {}).get("allocation") or {}
         for result in (allocation.get("devices") or {}).get("results") or ():
             _default_tolerations(result.get("tolerations") or ())
@@ -422,6 +410,9 @@ class ResourceClaimStrategy(Strategy):
         if not means_the_same(obj["spec"], old["spec"], "resource", "ResourceClaimSpec"):
             errors.append(invalid("spec", internal_value(obj["spec"], "ResourceClaimSpec", "resource"), IMMUTABLE))
         return errors
+
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        return validate_resource_claim_status(obj, old)
 
 
 def drop_reports_on_lost_devices(obj: Document, old: Document) -> None:

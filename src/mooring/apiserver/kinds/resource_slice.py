@@ -33,14 +33,7 @@ from mooring.apiserver.kinds.pod.scheduling import validate_node_selector
 from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
-from mooring.apiserver.validation.fields import (
-    FieldError,
-    forbidden,
-    invalid,
-    required,
-    too_long,
-    too_many,
-)
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, required, too_long, too_many
 from mooring.apiserver.validation.names import dns_subdomain_errors
 from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.selectors import validate_label_name
@@ -402,11 +395,11 @@ class ResourceSliceStrategy(Strategy):
     def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         return validate_resource_slice(obj["spec"], old["spec"], "spec")
 
-    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return _resource_slice_warnings(obj)
-
-    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return _resource_slice_warnings(obj)
+    def warnings(self, obj: Document) -> list[str]:
+        driver = obj["spec"].get("driver", "")
+        if driver == driver.lower():
+            return []
+        return [f"spec.driver: driver names should be lowercase; {quoted(driver)} contains uppercase characters"]
 
     def selectable_fields(self, obj: Document) -> dict[str, str]:
         spec = obj["spec"]
@@ -435,13 +428,6 @@ def _drop_disabled(devices: Sequence[Document], old: Sequence[Document]) -> None
 
 def _attributes(devices: Sequence[Document]) -> Sequence[Document]:
     return [attribute for device in devices for attribute in (device.get("attributes") or {}).values()]
-
-
-def _resource_slice_warnings(obj: Document) -> list[str]:
-    driver = obj["spec"].get("driver", "")
-    if driver == driver.lower():
-        return []
-    return [f"spec.driver: driver names should be lowercase; {quoted(driver)} contains uppercase characters"]
 
 
 STRATEGY = ResourceSliceStrategy

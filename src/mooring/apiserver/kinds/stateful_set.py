@@ -85,7 +85,9 @@ def validate_stateful_set(spec: Document, path: str) -> list[FieldError]:
 def validate_stateful_set_update(spec: Document, old: Document, path: str) -> list[FieldError]:
     validates_template = not _validate_stateful_set_spec(old, old, "", validates_template=True)
     errors = _validate_stateful_set_spec(spec, old, path, validates_template=validates_template)
-    frozen, old_frozen = ({name: value for name, value in each.items() if name not in MUTABLE} for each in (spec, old))
+    frozen, old_frozen = (
+        {name: value for name, value in fields.items() if name not in MUTABLE} for fields in (spec, old)
+    )
     if not means_the_same(frozen, old_frozen, "apps", "StatefulSetSpec"):
         errors.append(forbidden(path, _FROZEN))
     return errors

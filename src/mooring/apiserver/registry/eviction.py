@@ -140,7 +140,7 @@ async def _delete_unready(
 async def _spend(context: RegistryContext, call: Call, budget: Document) -> None:
     """Decrement the allowed disruptions of a budget. Raises `StatusError` if there are none left."""
     name = budget["metadata"]["name"]
-    writer = ServerStatusWriter(context.object_storage, context.resources, context.kind_schema_of)
+    writer = ServerStatusWriter(context.object_storage, context.resources)
     for _ in range(WRITE_TRIES_MAX):
         status = spent(budget, call.name, call.now)
         if call.is_dry_run:

@@ -97,7 +97,7 @@ def _applied(
     read: ReadDocument,
 ) -> Document:
     assert isinstance(requested.content, dict), "a body of server-side apply is checked when it is read"
-    merged = apply_patch(context.kind_schema_of(resource), old, requested.content, call, strategy.ignored_fields)
+    merged = apply_patch(resource.merge_schema, old, requested.content, call, strategy.ignored_fields)
     try:
         new = read(merged, None).document
     except DecodingError as error:

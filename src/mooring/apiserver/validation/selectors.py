@@ -21,16 +21,12 @@ from mooring.apiserver.validation.names import matching_rule, qualified_name_err
 from mooring.apiserver.validation.schema_rules import struct_rules
 
 SET_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+NUMERIC_OPERATORS = ("Lt", "Gt")
 INVALID_OPERATOR = "not a valid selector operator"
 
 
-def validate_label_selector(
-    selector: Document | None,
-    path: str,
-    tolerates_values: bool = False,
-    tolerates_operators: bool = False,
-) -> list[FieldError]:
-    """Field errors of a selector; an absent one is valid. `tolerates_…` accepts invalid values or operators."""
+def validate_label_selector(selector: Document | None, path: str, tolerates_values: bool = False) -> list[FieldError]:
+    """Field errors of a selector; an absent one is valid. `tolerates_values` accepts invalid values."""
     if not selector:
         return []
     errors: list[FieldError] = []
@@ -38,19 +34,22 @@ def validate_label_selector(
         errors += validate_labels(selector["matchLabels"], f"{path}.matchLabels")
     for index, requirement in enumerate(selector.get("matchExpressions") or ()):
         here = f"{path}.matchExpressions[{index}]"
-        errors += validate_label_requirement(requirement, here, tolerates_values, tolerates_operators)
+        errors += validate_label_requirement(requirement, here, tolerates_values)
     return errors
 
 
 def validate_label_requirement(
-    requirement: Document, path: str, tolerates_values: bool = False, tolerates_operators: bool = False
+    requirement: Document, path: str, tolerates_values: bool = False, *, may_compare: bool = False
 ) -> list[FieldError]:
+    """`may_compare`: numbers may be compared, as in selectors of nodes."""
     operator, values = requirement.get("operator", ""), requirement.get("values") or ()
     errors: list[FieldError] = []
     if operator in SET_OPERATORS:
         errors += validate_set_operator(operator, values, path)
-    elif not tolerates_operators:
+    elif not may_compare or operator not in NUMERIC_OPERATORS:
         errors.append(invalid(f"{path}.operator", operator, INVALID_OPERATOR))
+    elif len(values) != 1:
+        errors.append(required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"))
     errors += validate_label_name(requirement.get("key", ""), f"{path}.key")
     if not tolerates_values:
         errors += validate_label_values(values, f"{path}.values")
@@ -69,8 +68,7 @@ def validate_label_name(name: str, path: str) -> list[FieldError]:
     return [invalid(path, name, text) for text in qualified_name_errors(name)]
 
 
-def validate_label_values(values: object, path: str) -> list[FieldError]:
-    assert isinstance(values, list | tuple)
+def validate_label_values(values: Sequence[str], path: str) -> list[FieldError]:
     return [
         invalid(f"{path}[{index}]", value, text)
         for index, value in enumerate(values)

@@ -237,14 +237,14 @@ def not_registered(api_version: str, kind: str, scheme: str) -> str:
     return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{scheme}"'
 
 
-def no_conversion(version: str, kind: str, wanted_group: str, wanted_kind: str) -> str:
-    package = go_package(wanted_group, wanted_kind)
-    return f"converting ({version}.{kind}) to ({package}.{wanted_kind}): unknown conversion"
+def no_conversion(version: str, kind: str, target_group: str, target_kind: str) -> str:
+    package = go_package(target_group, target_kind)
+    return f"converting ({version}.{kind}) to ({package}.{target_kind}): unknown conversion"
 
 
-def can_be_converted(group: str, kind: str, wanted_group: str, wanted_kind: str) -> bool:
+def can_be_converted(group: str, kind: str, target_group: str, target_kind: str) -> bool:
     """Whether a kind is another version of the expected one."""
-    return kind == wanted_kind and go_package(group, kind) == go_package(wanted_group, wanted_kind)
+    return kind == target_kind and go_package(group, kind) == go_package(target_group, target_kind)
 
 
 @cache

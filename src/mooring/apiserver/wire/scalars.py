@@ -19,6 +19,7 @@ Go has decoders of its own for the fields of JSONSchemaProps that are a schema o
 from __future__ import annotations
 
 import binascii
+from calendar import isleap
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -100,7 +101,7 @@ def _parsed(text: str, layout: str, *, is_micro: bool) -> tuple[datetime | None,
     micro = reader.fraction(is_micro)
     offset = reader.zone()
     reader.end()
-    if not 1 <= day <= _DAYS_OF_MONTH[month - 1] or (month == 2 and day == 29 and not _is_leap(year)):
+    if not 1 <= day <= _DAYS_OF_MONTH[month - 1] or (month == 2 and day == 29 and not isleap(year)):
         reader.out_of_range("day")
     return _moment(year, month, day, hour, minute, second, offset), micro
 
@@ -115,10 +116,6 @@ def _moment(
     except (ValueError, OverflowError):  # the year 0, which Go has and Python has not
         return None
     return None if moment == datetime.min else moment
-
-
-def _is_leap(year: int) -> bool:
-    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
 class _TimeReader:

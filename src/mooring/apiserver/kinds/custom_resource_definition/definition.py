@@ -127,11 +127,11 @@ def _validate_json_path(text: str, path: str) -> list[FieldError]:
 def name_errors(definition: Document) -> NameCheck:
     """A definition is named after what it defines."""
     spec = definition["spec"]
-    wanted = f"{spec.get('names', {}).get('plural', '')}.{spec.get('group', '')}"
+    expected = f"{spec.get('names', {}).get('plural', '')}.{spec.get('group', '')}"
 
     def errors(name: str, is_prefix: bool) -> Sequence[str]:
         found = list(name_is_dns_subdomain(name, is_prefix))
-        if name != wanted:
+        if name != expected:
             found.append('must be spec.names.plural+"."+spec.group')
         return found
 
@@ -191,7 +191,7 @@ class _InternalSpec:
 
     def schemas(self) -> list[Document]:
         held = [self.shared.get("schema"), *(version.get("schema") for version in self.versions)]
-        return [each["openAPIV3Schema"] for each in held if each and each.get("openAPIV3Schema") is not None]
+        return [holder["openAPIV3Schema"] for holder in held if holder and holder.get("openAPIV3Schema") is not None]
 
     def any_schema(self, holds: Callable[[Document], bool]) -> bool:
         return any(any_schema(raw, holds) for raw in self.schemas())
@@ -498,8 +498,8 @@ def validate_approval(definition: Document, old: Document | None) -> list[FieldE
 
 
 def validate_preserving(definition: Document, old: Document | None) -> list[FieldError]:
-    def preserves(each: Any) -> bool:
-        return bool(each["spec"].get("preserveUnknownFields", False))
+    def preserves(defined: Any) -> bool:
+        return bool(defined["spec"].get("preserveUnknownFields", False))
 
     if not preserves(definition) or (old is not None and preserves(old)):
         return []

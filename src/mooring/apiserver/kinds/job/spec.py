@@ -26,6 +26,7 @@ from mooring.apiserver.kinds.workloads import (
     validate_immutable_selector,
     validate_selector_matches,
 )
+from mooring.apiserver.strategy import keep
 from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required, too_long
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors, matching_rule
@@ -141,14 +142,14 @@ def _validate_generated_selector(metadata: Document, spec: Document, needs_prefi
     uid, name = metadata.get("uid", ""), metadata.get("name", "")
     if not uid:
         errors.append(required("metadata.uid"))
-    wanted = {LEGACY_CONTROLLER_UID: uid, LEGACY_JOB_NAME: name}
+    expected = {LEGACY_CONTROLLER_UID: uid, LEGACY_JOB_NAME: name}
     if needs_prefixed_labels:
-        wanted |= {CONTROLLER_UID: uid, JOB_NAME: name}
+        expected |= {CONTROLLER_UID: uid, JOB_NAME: name}
     labels = template_labels(spec["template"])
-    for key, value in wanted.items():
+    for key, value in expected.items():
         errors += _validate_job_label(labels, key, value)
     matcher = selector_matcher(selector)
-    if matcher is not None and not matcher.matches(wanted):
+    if matcher is not None and not matcher.matches(expected):
         errors.append(invalid("spec.selector", selector_value(selector), "`selector` not auto-generated"))
     return errors
 
@@ -268,7 +269,7 @@ def _may_change_template(old: Document) -> bool:
 def _with_new_placement(old: Document, new: Document) -> Document:
     allowed = dict(old)
     for field in ("nodeSelector", "tolerations", "schedulingGates"):
-        _take_over(allowed, new, field)
+        keep(allowed, new, field)
     affinity, old_affinity = new.get("affinity"), old.get("affinity")
     if affinity is None:
         rest = {name: value for name, value in (old_affinity or {}).items() if name != "nodeAffinity"}
@@ -278,7 +279,7 @@ def _with_new_placement(old: Document, new: Document) -> Document:
             allowed.pop("affinity", None)
     else:
         merged = dict(old_affinity or {})
-        _take_over(merged, affinity, "nodeAffinity")
+        keep(merged, affinity, "nodeAffinity")
         allowed["affinity"] = merged
     return allowed
 
@@ -290,18 +291,11 @@ def _with_new_sizes(old: Document, new: Document) -> Document:
         if len(before) != len(after):
             continue
         resized = []
-        for container, wanted in zip(before, after, strict=True):
-            if container.get("name") == wanted.get("name"):
+        for container, new_container in zip(before, after, strict=True):
+            if container.get("name") == new_container.get("name"):
                 container = dict(container)
-                _take_over(container, wanted, "resources")
+                keep(container, new_container, "resources")
             resized.append(container)
         if resized:
             allowed[field] = resized
     return allowed
-
-
-def _take_over(target: Document, source: Document, field: str) -> None:
-    if field in source:
-        target[field] = source[field]
-    else:
-        target.pop(field, None)

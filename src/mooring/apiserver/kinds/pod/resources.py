@@ -313,9 +313,9 @@ def _validate_requests(spec: Document, requests: Mapping[str, str], path: str) -
         return []
     detail = "must be greater than or equal to aggregate container requests of"
     return [
-        invalid(f"{path}[{name}]", requests[name], f"{detail} {wanted}")
-        for name, wanted in containers_sum(spec, "requests").items()
-        if name in requests and wanted.amount_nano > quantity_nano(requests[name])
+        invalid(f"{path}[{name}]", requests[name], f"{detail} {total}")
+        for name, total in containers_sum(spec, "requests").items()
+        if name in requests and total.amount_nano > quantity_nano(requests[name])
     ]
 
 

@@ -31,15 +31,7 @@ from mooring.apiserver.kinds.pod.security import (
 )
 from mooring.apiserver.kinds.pod.volumes import validated_volumes
 from mooring.apiserver.validation.addresses import validate_ip
-from mooring.apiserver.validation.fields import (
-    FieldError,
-    duplicate,
-    forbidden,
-    invalid,
-    not_found,
-    required,
-    too_long,
-)
+from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, invalid, not_found, required, too_long
 from mooring.apiserver.validation.metadata import validate_labels
 from mooring.apiserver.validation.names import (
     dns_label_errors,
@@ -252,7 +244,7 @@ def _validate_file_key_volumes(spec: Document, path: str) -> list[FieldError]:
             if reference is None:
                 continue
             name = reference.get("volumeName", "")
-            volume = {each.get("name", ""): each for each in spec.get("volumes") or ()}.get(name)
+            volume = {volume.get("name", ""): volume for volume in spec.get("volumes") or ()}.get(name)
             field = f"{here}.env[{index}].valueFrom.fileKeyRef.volumeName"
             if volume is None:
                 errors.append(not_found(field, name))
@@ -349,7 +341,7 @@ def _validate_pod_spec_tolerations(text: str, path: str, options: PodOptions) ->
 
 def _validate_apparmor(container: str, profile: str, spec: Document, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    if all(each.get("name", "") != container for each, _ in every_container(spec, path)):
+    if all(candidate.get("name", "") != container for candidate, _ in every_container(spec, path)):
         errors.append(invalid(path, container, "container not found"))
     if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(LOCALHOST_PREFIX):
         errors.append(invalid(path, profile, f"invalid AppArmor profile name: {quoted(profile)}"))

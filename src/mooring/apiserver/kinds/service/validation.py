@@ -36,11 +36,7 @@ from mooring.apiserver.validation.names import (
     port_name_errors,
     port_number_errors,
 )
-from mooring.apiserver.validation.schema_rules import (
-    sorted_enum_values,
-    struct_rules,
-    validate_enum,
-)
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules, validate_enum
 
 _PORT = struct_rules("core", "ServicePort")
 _SPEC = struct_rules("core", "ServiceSpec")
@@ -142,7 +138,7 @@ def validate_balancer_status(service: Document, old: Document) -> list[FieldErro
     ingresses = (service["status"].get("loadBalancer") or {}).get("ingress") or ()
     if ingresses and service["spec"].get("type") != "LoadBalancer":
         return [forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")]
-    known = [each["ip"] for each in (old["status"].get("loadBalancer") or {}).get("ingress") or () if each.get("ip")]
+    known = [point["ip"] for point in (old["status"].get("loadBalancer") or {}).get("ingress") or () if point.get("ip")]
     return [
         error
         for index, ingress in enumerate(ingresses)
