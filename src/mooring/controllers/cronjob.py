@@ -30,8 +30,9 @@ from mooring.api.views.workloads import CronJob, Job
 from mooring.api.well_known import CRON_JOB_SCHEDULED_AT
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Deletion, Propagation
-from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
+from mooring.controllers.context import DONE, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.documents import document_of, finished_condition, is_namespace_terminating, owner_reference
+from mooring.controllers.owner_controller import OwnerController
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 
 RESYNC_MARGIN_S = 0.1
@@ -190,29 +191,24 @@ class _CronJobSync:
         self.is_changed = True
 
 
-class CronJobController(Controller):
+class CronJobController(OwnerController[CronJob]):
     """Keys are CronJobs."""
 
     name = "cronjob-controller"
+    view = CronJob
 
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self.workers = context.settings.concurrent_cron_job_syncs
         self._recorder = context.recorder(self.name)
-        self._cron_jobs = context.informers.informer(CronJob)
         self._jobs = context.informers.informer(Job)
         self._jobs.add_index(BY_CRON_JOB, _cron_job_of)
-        self._cron_jobs.add_handler(
-            self.name, on_add=self._on_added, on_update=self._on_updated, on_delete=self._on_deleted
-        )
-        self._jobs.add_handler(
-            self.name, on_add=self._on_job_added, on_update=self._on_job_updated, on_delete=self._on_job_deleted
-        )
+        self.handle_dependents(self._jobs)
 
     # ------------------------------------------------------------------------------------------------- sync
 
     async def sync(self, key: str) -> Outcome:
-        cron_job = self._cron_jobs.lister.by_key(key)
+        cron_job = self._owners.lister.by_key(key)
         if cron_job is None:
             return DONE
         jobs = self._jobs.lister.by_index(BY_CRON_JOB, key)
@@ -414,10 +410,7 @@ class CronJobController(Controller):
 
     # ----------------------------------------------------------------------------------------------- events
 
-    def _on_added(self, cron_job: CronJob, is_initial: bool) -> None:
-        self.queue.add(cron_job.key)
-
-    def _on_updated(self, old: CronJob, new: CronJob) -> None:
+    def _on_owner_updated(self, old: CronJob, new: CronJob) -> None:
         if (old.spec.schedule, old.spec.time_zone) == (new.spec.schedule, new.spec.time_zone):
             self.queue.add(new.key)
             return
@@ -429,28 +422,6 @@ class CronJobController(Controller):
             self._recorder.event(new, "Warning", "UnParseableCronJobSchedule", message)
             return
         self.queue.add_after(new.key, next_sync_in_s(new, schedule, self.clock.wall_s()))
-
-    def _on_deleted(self, cron_job: CronJob) -> None:
-        self.queue.add(cron_job.key)
-
-    def _on_job_added(self, job: Job, is_initial: bool) -> None:
-        self._add_owner(job)
-
-    def _on_job_updated(self, old: Job, new: Job) -> None:
-        if controller_of(old.metadata) != controller_of(new.metadata):
-            self._add_owner(old)
-        self._add_owner(new)
-
-    def _on_job_deleted(self, job: Job) -> None:
-        self._add_owner(job)
-
-    def _add_owner(self, job: Job) -> None:
-        reference = controller_of(job.metadata)
-        if reference is None or reference.kind != CronJob.kind:
-            return
-        owner = self._cron_jobs.lister.get(job.metadata.namespace, reference.name)
-        if owner is not None and owner.metadata.uid == reference.uid:
-            self.queue.add(owner.key)
 
 
 def _cron_job_of(view: ApiObject) -> Iterable[str]:

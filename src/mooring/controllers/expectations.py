@@ -57,17 +57,9 @@ class Expectations:
             return True
         return self._clock.now_s() - expected.since_s > EXPECTED_S_MAX
 
-    def expect_creations(self, key: str, count: int) -> None:
-        """Expect creations. Replaces earlier expectations."""
-        self.expect(key, count, ())
-
-    def expect_deletions(self, key: str, deleted_keys: Iterable[str]) -> None:
-        """Expect deletions. Replaces earlier expectations."""
-        self.expect(key, 0, deleted_keys)
-
-    def expect(self, key: str, creations: int, deleted_keys: Iterable[str]) -> None:
-        """Expect creations and deletions."""
-        self._by_key[key] = _Expected(creations, dict.fromkeys(deleted_keys), self._clock.now_s())
+    def expect(self, key: str, *, creations: int = 0, deletions: Iterable[str] = ()) -> None:
+        """Expect a number of creations, and the deletions of these keys. Replaces earlier expectations."""
+        self._by_key[key] = _Expected(creations, dict.fromkeys(deletions), self._clock.now_s())
 
     def creation_answered(self, key: str, revision: str) -> None:
         """A pod was created with this resourceVersion."""

@@ -22,7 +22,6 @@ and release.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar, cast
@@ -30,7 +29,7 @@ from typing import ClassVar, Generic, TypeVar, cast
 from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import kind_of_view
-from mooring.api.labels import LabelMatcher
+from mooring.api.labels import NOTHING, LabelMatcher
 from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectWithRaw, OwnerReference, controller_of
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, InvalidError, NotFoundError
@@ -185,9 +184,18 @@ class OwnerController(Controller, Generic[AnyOwner]):
             self.name, on_add=self._on_owner_added, on_update=self._on_owner_updated, on_delete=self._on_owner_deleted
         )
 
-    @abstractmethod
     def selector(self, owner: AnyOwner) -> LabelMatcher:
-        """The selector of an owner. Raises `LabelSelectorError`."""
+        """The selector of an owner, by which it adopts. Raises `LabelSelectorError`."""
+        return NOTHING
+
+    def handle_dependents(self, informer: Informer[AnyObject]) -> None:
+        """Enqueue the owners of objects that are not pods: ReplicaSets, …"""
+        informer.add_handler(
+            self.name,
+            on_add=self._on_dependent_added,
+            on_update=self._on_dependent_updated,
+            on_delete=self._on_dependent_deleted,
+        )
 
     def find_owner(self, namespace: str, reference: OwnerReference | None) -> AnyOwner | None:
         """The owner that a controller reference names. None if it has another kind or uid, or does not exist."""
@@ -217,7 +225,7 @@ class OwnerController(Controller, Generic[AnyOwner]):
     def _on_owner_deleted(self, owner: AnyOwner) -> None:
         self.queue.add(owner.key)
 
-    # --------------------------------------- events of controlled objects that are not pods: ReplicaSets, …
+    # ------------------------------------------------------------------------------- events of dependents
 
     def _on_dependent_added(self, dependent: ApiObject, is_initial: bool) -> None:
         metadata = dependent.metadata

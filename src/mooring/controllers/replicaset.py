@@ -34,7 +34,7 @@ from mooring.api.views.workloads import ReplicaSet, ReplicaSetStatus, Replicatio
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.ratelimit import TokenBucket
 from mooring.controllers.context import DONE, ControllerContext, Failed, Later, Outcome
-from mooring.controllers.documents import REPLICA_FAILURE, condition_document, document_of
+from mooring.controllers.documents import REPLICA_FAILURE, document_of, view_document
 from mooring.controllers.expectations import RESYNC_S
 from mooring.controllers.owner_controller import AdoptionError, PodOwnerController, claim_objects
 from mooring.controllers.pod_control import pod_of_template
@@ -59,20 +59,6 @@ AnySet: TypeAlias = ReplicaSet | ReplicationController
 
 
 @dataclass(frozen=True, slots=True)
-class CreateReplicas:
-    """Create pods."""
-
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteReplicas:
-    """`pods_to_delete` chooses them."""
-
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
 class PodCounts:
     """Counts of a set's pods. All but `terminating` count active pods."""
 
@@ -90,14 +76,9 @@ def selector_of(wanted: AnySet) -> LabelMatcher:
     return compile_selector(wanted.spec.selector)
 
 
-def plan_size(wanted: AnySet, active: int) -> CreateReplicas | DeleteReplicas | None:
-    """The pods to create or delete."""
-    missing = replicas_of(wanted) - active
-    if missing > 0:
-        return CreateReplicas(min(missing, BURST_MAX))
-    if missing < 0:
-        return DeleteReplicas(min(-missing, BURST_MAX))
-    return None
+def pods_to_add(owner: AnySet, active: int) -> int:
+    """How many pods to create in one sync; negative: to delete."""
+    return max(-BURST_MAX, min(replicas_of(owner) - active, BURST_MAX))
 
 
 def count_pods(wanted: AnySet, active: Iterable[Pod], terminating: int, now_s: float) -> PodCounts:
@@ -152,19 +133,7 @@ def plan_status(wanted: AnySet, counts: PodCounts, failure: str | None, now: str
 
 def status_document(status: ReplicaSetStatus) -> Document:
     """A status in the form of the API, without zeros except for the replicas."""
-    document: Document = {"replicas": status.replicas}
-    counts = {
-        "fullyLabeledReplicas": status.fully_labeled_replicas,
-        "readyReplicas": status.ready_replicas,
-        "availableReplicas": status.available_replicas,
-        "observedGeneration": status.observed_generation,
-    }
-    document |= {name: count for name, count in counts.items() if count}
-    if status.terminating_replicas is not None:
-        document["terminatingReplicas"] = status.terminating_replicas
-    if status.conditions:
-        document["conditions"] = [condition_document(condition) for condition in status.conditions]
-    return document
+    return {"replicas": status.replicas, **view_document(status)}
 
 
 def carries(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
@@ -270,22 +239,21 @@ class _SetController(PodOwnerController[AnySet]):
 
     async def _resize(self, owner: AnySet, counts: PodCounts, active: Sequence[Pod] | None) -> Exception | None:
         """Create or delete pods. Returns the first error."""
-        match plan_size(owner, counts.active):
-            case CreateReplicas(count):
-                return await self._create(owner, count)
-            case DeleteReplicas(count):
-                if active is None:
-                    own = self._pods.lister.by_index(BY_CONTROLLER, owner.metadata.uid)
-                    active = [pod for pod in own if is_active(pod)]
-                pods = pods_to_delete(active, self._related_pods(owner), count, self.clock.wall_s())
-                self._expectations.expect_deletions(owner.key, [pod.key for pod in pods])
-                errors = await self._pod_control.delete_pods(owner, pods)
-                return errors[0] if errors else None
-            case None:
-                return None
+        count = pods_to_add(owner, counts.active)
+        if count > 0:
+            return await self._create(owner, count)
+        if count == 0:
+            return None
+        if active is None:
+            own = self._pods.lister.by_index(BY_CONTROLLER, owner.metadata.uid)
+            active = [pod for pod in own if is_active(pod)]
+        pods = pods_to_delete(active, self._related_pods(owner), -count, self.clock.wall_s())
+        self._expectations.expect(owner.key, deletions=[pod.key for pod in pods])
+        errors = await self._pod_control.delete_pods(owner, pods)
+        return errors[0] if errors else None
 
     async def _create(self, owner: AnySet, count: int) -> Exception | None:
-        self._expectations.expect_creations(owner.key, count)
+        self._expectations.expect(owner.key, creations=count)
         pod = pod_of_template(document_of(owner)["spec"].get("template") or {}, owner)
 
         def is_wanted() -> bool:

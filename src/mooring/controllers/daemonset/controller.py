@@ -28,7 +28,7 @@ from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import CONTROLLER_REVISION, DAEMON_SET, POD
 from mooring.api.labels import LabelMatcher, compile_selector
-from mooring.api.views.meta import LabelSelector, controller_of
+from mooring.api.views.meta import ApiObject, LabelSelector, controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import ControllerRevision, DaemonSet
@@ -97,12 +97,7 @@ class DaemonSetController(PodOwnerController[DaemonSet]):
         self._nodes.add_handler(
             self.name, on_add=self._on_node_added, on_update=self._on_node_updated, on_delete=self._on_node_deleted
         )
-        revisions.add_handler(
-            self.name,
-            on_add=self._on_revision_added,
-            on_update=self._on_dependent_updated,
-            on_delete=self._on_dependent_deleted,
-        )
+        self.handle_dependents(revisions)
 
     def selector(self, owner: DaemonSet) -> LabelMatcher:
         return compile_selector(owner.spec.selector)
@@ -182,7 +177,7 @@ class DaemonSetController(PodOwnerController[DaemonSet]):
     async def _execute(self, state: DaemonSetSync, plan: DaemonSetPlan) -> bool:
         """Create and delete the pods of a plan. Returns whether there were any. Raises the first error at the end."""
         daemon_set, nodes, to_delete = state.daemon_set, plan.nodes[:BURST_MAX], plan.to_delete[:BURST_MAX]
-        self._expectations.expect(daemon_set.key, len(nodes), [pod.key for pod in to_delete])
+        self._expectations.expect(daemon_set.key, creations=len(nodes), deletions=[pod.key for pod in to_delete])
         errors: list[Exception] = []
         if nodes:
             pod = daemon_pod(daemon_set, state.hashed)
@@ -253,7 +248,7 @@ class DaemonSetController(PodOwnerController[DaemonSet]):
             if is_misplaced or (fit.should_run and not has_pod):
                 self.queue.add(daemon_set.key)
 
-    def _on_revision_added(self, revision: ControllerRevision, is_initial: bool) -> None:
+    def _on_dependent_added(self, revision: ApiObject, is_initial: bool) -> None:
         metadata = revision.metadata
         if controller_of(metadata) is None and metadata.deletion_timestamp is None:
             self.enqueue_selecting(metadata)

@@ -46,7 +46,7 @@ from mooring.api.well_known import (
     TEMPLATE_GENERATION_LABEL,
 )
 from mooring.client.events import EventType
-from mooring.controllers.documents import document_of
+from mooring.controllers.documents import document_of, view_document
 from mooring.controllers.pod_control import pod_of_template
 from mooring.controllers.pods import is_available, is_ready, scaled_value
 from mooring.kit.backoff import Backoff
@@ -474,23 +474,22 @@ class FailedPodsBackoff:
         self._by_key[key] = (failures + 1, now_s)
 
 
-_COUNTS = {
-    "current_number_scheduled": "currentNumberScheduled",
-    "number_misscheduled": "numberMisscheduled",
-    "desired_number_scheduled": "desiredNumberScheduled",
-    "number_ready": "numberReady",
-    "updated_number_scheduled": "updatedNumberScheduled",
-    "number_available": "numberAvailable",
-    "number_unavailable": "numberUnavailable",
-}
-
-
-_COUNTS_SHOWN_AS_ZERO = (
-    "currentNumberScheduled",
-    "numberMisscheduled",
-    "desiredNumberScheduled",
-    "numberReady",
+_COUNTS = (
+    "current_number_scheduled",
+    "number_misscheduled",
+    "desired_number_scheduled",
+    "number_ready",
+    "updated_number_scheduled",
+    "number_available",
+    "number_unavailable",
 )
+_REQUIRED_COUNTS = {
+    "currentNumberScheduled": 0,
+    "numberMisscheduled": 0,
+    "desiredNumberScheduled": 0,
+    "numberReady": 0,
+}
+_OPTIONAL_COUNTS = ("updatedNumberScheduled", "numberAvailable", "numberUnavailable")
 
 
 def is_same_status(daemon_set: DaemonSet, counts: DaemonSetStatus) -> bool:
@@ -501,11 +500,5 @@ def is_same_status(daemon_set: DaemonSet, counts: DaemonSetStatus) -> bool:
 
 def status_document(status: Document, counts: DaemonSetStatus) -> Document:
     """A status with new counts. Other fields stay."""
-    document = dict(status)
-    for name, sent_as in _COUNTS.items():
-        count = getattr(counts, name)
-        if count or sent_as in _COUNTS_SHOWN_AS_ZERO:
-            document[sent_as] = count
-        else:
-            document.pop(sent_as, None)
-    return document
+    others = {name: value for name, value in status.items() if name not in _OPTIONAL_COUNTS}
+    return {**others, **_REQUIRED_COUNTS, **view_document(counts)}

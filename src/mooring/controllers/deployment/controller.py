@@ -65,10 +65,9 @@ from mooring.controllers.deployment.status import (
     new_condition,
     paused_status,
     rollout_status,
-    status_document,
     with_condition,
 )
-from mooring.controllers.documents import document_of, find_condition, is_namespace_terminating
+from mooring.controllers.documents import document_of, find_condition, is_namespace_terminating, view_document
 from mooring.controllers.expectations import WriteExpectations
 from mooring.controllers.owner_controller import AdoptionError, OwnerController, claim_objects
 from mooring.controllers.pods import BY_CONTROLLER, add_controller_index, matching_orphans, replicas_of
@@ -117,12 +116,7 @@ class DeploymentController(OwnerController[Deployment]):
         self._sets = context.informers.informer(ReplicaSet)
         self._write_expectations = WriteExpectations(context.client, REPLICA_SET, ReplicaSet, self._sets)
         add_controller_index(self._sets)
-        self._sets.add_handler(
-            self.name,
-            on_add=self._on_dependent_added,
-            on_update=self._on_dependent_updated,
-            on_delete=self._on_dependent_deleted,
-        )
+        self.handle_dependents(self._sets)
         context.informers.informer(Pod).add_handler(self.name, on_delete=self._on_pod_deleted)
 
     def selector(self, owner: Deployment) -> LabelMatcher:
@@ -380,7 +374,7 @@ class DeploymentController(OwnerController[Deployment]):
         if state.draft.status == stored.status and not is_revision_new:
             return
         document = document_of(stored)
-        document["status"] = status_document(state.draft.status)
+        document["status"] = view_document(state.draft.status)
         if is_revision_new:
             metadata = document["metadata"]
             metadata["annotations"] = {**(metadata.get("annotations") or {}), DEPLOYMENT_REVISION: state.revision}

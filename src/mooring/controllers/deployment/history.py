@@ -23,6 +23,7 @@ import msgspec
 
 from mooring.api.caches import BoundedCache
 from mooring.api.document import Document
+from mooring.api.labels import parse_int64
 from mooring.api.views.meta import ObjectWithRaw, View
 from mooring.api.views.workloads import Deployment, ReplicaSet
 from mooring.api.well_known import (
@@ -118,7 +119,7 @@ def generations(deployment: Deployment, sets: Sequence[ReplicaSet]) -> tuple[Rep
 def revision_of(replica_set: ReplicaSet) -> int | None:
     """The revision. 0 without an annotation, None if it is not a number."""
     text = replica_set.metadata.annotations.get(DEPLOYMENT_REVISION)
-    return 0 if text is None else _int64(text)
+    return 0 if text is None else parse_int64(text)
 
 
 def next_revision(old: Sequence[ReplicaSet]) -> int:
@@ -149,7 +150,7 @@ def new_set_annotations(deployment: Deployment, present: Mapping[str, str], revi
     wanted = dict(present)
     wanted |= {key: value for key, value in deployment.metadata.annotations.items() if key not in OWN_ANNOTATIONS}
     before_text = present.get(DEPLOYMENT_REVISION)
-    before = _int64(before_text) if before_text else 0
+    before = parse_int64(before_text) if before_text else 0
     if before is None or before >= revision:
         return wanted
     wanted[DEPLOYMENT_REVISION] = str(revision)
@@ -209,7 +210,7 @@ def _set_name(deployment_name: str, hashed: str) -> str:
 def rollback_revision(deployment: Deployment) -> int | None:
     """The revision that a rollback annotation names (0: the last). None without one."""
     text = deployment.metadata.annotations.get(DEPLOYMENT_ROLLBACK_TO, "")
-    return _int64(text) if text else None
+    return parse_int64(text) if text else None
 
 
 def rolled_back(deployment: Deployment, target: ReplicaSet | None) -> Document:
@@ -228,12 +229,3 @@ def rolled_back(deployment: Deployment, target: ReplicaSet | None) -> Document:
     annotations.pop(DEPLOYMENT_ROLLBACK_TO, None)
     metadata["annotations"] = annotations
     return document
-
-
-def _int64(text: str) -> int | None:
-    """Parse an integer as Go does."""
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not digits.isascii() or not digits.isdecimal():
-        return None
-    number = int(text)
-    return number if -(2**63) <= number < 2**63 else None

@@ -17,11 +17,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from mooring.api.document import Document
 from mooring.api.views.meta import Condition
 from mooring.api.views.workloads import Deployment, DeploymentStatus, ReplicaSet
 from mooring.controllers.deployment.sizes import max_unavailable, sum_of_sizes
-from mooring.controllers.documents import REPLICA_FAILURE, condition_document, find_condition
+from mooring.controllers.documents import REPLICA_FAILURE, find_condition
 from mooring.controllers.pods import replicas_of
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 
@@ -215,23 +214,3 @@ def without_condition(status: DeploymentStatus, type_: str) -> DeploymentStatus:
 
 def _others(status: DeploymentStatus, type_: str) -> tuple[Condition, ...]:
     return tuple(condition for condition in status.conditions if condition.type != type_)
-
-
-def status_document(status: DeploymentStatus) -> Document:
-    """A status in the form of the API, without zeros."""
-    counts = {
-        "observedGeneration": status.observed_generation,
-        "replicas": status.replicas,
-        "updatedReplicas": status.updated_replicas,
-        "readyReplicas": status.ready_replicas,
-        "availableReplicas": status.available_replicas,
-        "unavailableReplicas": status.unavailable_replicas,
-    }
-    document: Document = {name: count for name, count in counts.items() if count}
-    if status.terminating_replicas is not None:
-        document["terminatingReplicas"] = status.terminating_replicas
-    if status.collision_count is not None:
-        document["collisionCount"] = status.collision_count
-    if status.conditions:
-        document["conditions"] = [condition_document(condition) for condition in status.conditions]
-    return document

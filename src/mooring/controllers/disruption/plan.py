@@ -18,7 +18,7 @@ from mooring.api.document import Document
 from mooring.api.views.meta import Condition, LabelSelector
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
-from mooring.controllers.documents import DISRUPTION_TARGET
+from mooring.controllers.documents import DISRUPTION_TARGET, view_document
 from mooring.controllers.pod_indexes import PodGroup
 from mooring.controllers.pods import is_finished, scaled_value
 from mooring.kit.clock import parse_rfc3339
@@ -157,18 +157,14 @@ def plan_failure(budget: PodDisruptionBudget, message: str, now: str) -> PodDisr
 
 
 def status_document(status: PodDisruptionBudgetStatus) -> Document:
-    document: Document = {
-        "currentHealthy": status.current_healthy,
-        "desiredHealthy": status.desired_healthy,
-        "disruptionsAllowed": status.disruptions_allowed,
-        "expectedPods": status.expected_pods,
-        "conditions": [_condition_document(condition) for condition in status.conditions],
+    return {
+        "currentHealthy": 0,
+        "desiredHealthy": 0,
+        "disruptionsAllowed": 0,
+        "expectedPods": 0,
+        **view_document(status),
+        "conditions": [{"reason": "", "message": "", **view_document(condition)} for condition in status.conditions],
     }
-    if status.observed_generation:
-        document["observedGeneration"] = status.observed_generation
-    if status.disrupted_pods:
-        document["disruptedPods"] = dict(status.disrupted_pods)
-    return document
 
 
 def stale_target_in_s(pod: Pod, now_s: float) -> float | None:
@@ -220,19 +216,6 @@ def _merged(old: Condition, new: Condition) -> Condition:
         observed_generation=new.observed_generation,
         last_transition_time=since,
     )
-
-
-def _condition_document(condition: Condition) -> Document:
-    document: Document = {
-        "type": condition.type,
-        "status": condition.status,
-        "reason": condition.reason,
-        "message": condition.message,
-        "lastTransitionTime": condition.last_transition_time,
-    }
-    if condition.observed_generation:
-        document["observedGeneration"] = condition.observed_generation
-    return document
 
 
 def _is_same_status(old: PodDisruptionBudgetStatus, new: PodDisruptionBudgetStatus) -> bool:

@@ -51,7 +51,7 @@ class JobPods:
 
     async def create(self, job: Job, wanted: CreatePods, delayed: Mapping[int, Pod]) -> tuple[int, Exception | None]:
         """Create pods. Returns how many were created, and the first error."""
-        self._expectations.expect_creations(job.key, wanted.count)
+        self._expectations.expect(job.key, creations=wanted.count)
         pod = job_pod(job)
 
         def make_pod(number: int) -> Document:
@@ -62,7 +62,7 @@ class JobPods:
 
     async def delete_unneeded(self, job: Job, pods: Sequence[Pod]) -> tuple[int, int, Exception | None]:
         """Release and delete pods. Returns how many were deleted, how many of them were ready, and the first error."""
-        self._expectations.expect_deletions(job.key, [pod.key for pod in pods])
+        self._expectations.expect(job.key, deletions=[pod.key for pod in pods])
 
         async def release_tracked(pod: Pod) -> None:
             if has_finalizer(pod):

@@ -28,6 +28,7 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import StatefulSet
 from mooring.api.well_known import CONTROLLER_REVISION_HASH_LABEL, POD_INDEX_LABEL, STATEFUL_SET_POD_NAME_LABEL
+from mooring.controllers.documents import controller_reference, owner_reference
 from mooring.controllers.pod_control import pod_of_template
 from mooring.controllers.pods import is_available, replicas_of
 
@@ -235,9 +236,9 @@ def right_owners(claim: PersistentVolumeClaim, owners: Iterable[Document], membe
         return others
     is_sets, is_pods = _wanted_owners(member)
     if is_pods:
-        others.append(_controller(*pod_name, member.uid))
+        others.append(controller_reference(*pod_name, member.uid))
     if is_sets:
-        others.append(_controller(*set_name, stateful_set.metadata.uid))
+        others.append(owner_reference(stateful_set))
     return others
 
 
@@ -292,17 +293,6 @@ def _is_stale(claim: PersistentVolumeClaim, api_version: str, kind: str, name: s
 
 def _is_owned_by(owners: Iterable[OwnerReference], uid: str) -> bool:
     return any(owner.uid == uid for owner in owners)
-
-
-def _controller(api_version: str, kind: str, name: str, uid: str) -> Document:
-    return {
-        "apiVersion": api_version,
-        "kind": kind,
-        "name": name,
-        "uid": uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
 
 
 def member_of(stateful_set: StatefulSet, pod: Pod) -> Member:

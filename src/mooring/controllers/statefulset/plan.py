@@ -20,6 +20,7 @@ from typing import TypeAlias
 from mooring.api.document import Document
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import StatefulSet, StatefulSetStatus
+from mooring.controllers.documents import view_document
 from mooring.controllers.pods import is_available, is_finished, is_ready, replicas_of
 from mooring.controllers.statefulset.members import (
     FindClaim,
@@ -172,19 +173,8 @@ def is_status_stale(known: StatefulSetStatus, status: StatefulSetStatus) -> bool
 
 def status_document(status: StatefulSetStatus) -> Document:
     """A status in the form of the API."""
-    document: Document = {"replicas": status.replicas, "availableReplicas": status.available_replicas}
-    optional = {
-        "observedGeneration": status.observed_generation,
-        "readyReplicas": status.ready_replicas,
-        "currentReplicas": status.current_replicas,
-        "updatedReplicas": status.updated_replicas,
-        "currentRevision": status.current_revision,
-        "updateRevision": status.update_revision,
-    }
-    document |= {name: value for name, value in optional.items() if value}
-    if status.collision_count is not None:
-        document["collisionCount"] = status.collision_count
-    return document
+    required = {"replicas": status.replicas, "availableReplicas": status.available_replicas}
+    return {**required, **view_document(status)}
 
 
 # --- members -------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim, Volume
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
-from mooring.controllers.documents import is_being_deleted, owner_reference, read_document
+from mooring.controllers.documents import owner_reference, read_document
 from mooring.controllers.pods import BY_CLAIM, add_claim_index
 
 
@@ -43,7 +43,7 @@ class EphemeralVolumeController(Controller):
 
     async def sync(self, key: str) -> Outcome:
         pod = self._pods.lister.by_key(key)
-        if pod is None or is_being_deleted(pod.metadata):
+        if pod is None or pod.metadata.deletion_timestamp is not None:
             return DONE
         for volume in pod.spec.volumes:
             try:
@@ -76,7 +76,7 @@ class EphemeralVolumeController(Controller):
             raise EphemeralVolumeError(not_controlled_text(claim, namespace, pod_name))
 
     def _on_pod(self, pod: Pod) -> None:
-        if pod.spec.volumes and not is_being_deleted(pod.metadata) and any(map(is_ephemeral, pod.spec.volumes)):
+        if pod.spec.volumes and pod.metadata.deletion_timestamp is None and any(map(is_ephemeral, pod.spec.volumes)):
             self.queue.add(pod.key)
 
     def _on_claim_deleted(self, claim: PersistentVolumeClaim) -> None:

@@ -28,7 +28,6 @@ from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, S
 from mooring.api.well_known import HOSTNAME, LOCAL_PROVISIONER, PROVISIONED_BY, STORAGE_PROVISIONER
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
-from mooring.controllers.documents import is_being_deleted
 from mooring.controllers.volume.plan import DEFAULT_CLASS, default_class
 from mooring.controllers.volume.provisioning import PROVISIONING_FAILED, provisioned_volume, provisioned_volume_name
 from mooring.kit.tasks import TaskGroup
@@ -158,7 +157,7 @@ class LocalProvisionerController(Controller):
 
 def _is_waiting(claim: PersistentVolumeClaim) -> bool:
     is_ours = claim.metadata.annotations.get(STORAGE_PROVISIONER) == LOCAL_PROVISIONER
-    return is_ours and not claim.spec.volume_name and not is_being_deleted(claim.metadata)
+    return is_ours and not claim.spec.volume_name and claim.metadata.deletion_timestamp is None
 
 
 def _is_to_be_deleted(volume: PersistentVolume) -> bool:
@@ -166,5 +165,5 @@ def _is_to_be_deleted(volume: PersistentVolume) -> bool:
         volume.metadata.annotations.get(PROVISIONED_BY) == LOCAL_PROVISIONER
         and volume.spec.persistent_volume_reclaim_policy == "Delete"
         and volume.status.phase in ("Released", "Failed")
-        and not is_being_deleted(volume.metadata)
+        and volume.metadata.deletion_timestamp is None
     )
