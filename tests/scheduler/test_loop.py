@@ -11,7 +11,6 @@ from mooring.scheduler import loop
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
 from mooring.scheduler.failure import (
-    Failure,
     failed_with_error,
     rejected_in_binding,
     rejected_in_cycle,
@@ -19,6 +18,7 @@ from mooring.scheduler.failure import (
 )
 from mooring.scheduler.framework.plugin import SKIP, PreFilter, Reserve, Skip
 from mooring.scheduler.framework.status import Code, Status
+from mooring.scheduler.reporting.reports import Failure
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
 from tests.scheduler.stories.actors import with_plugins

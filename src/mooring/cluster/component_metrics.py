@@ -8,11 +8,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry, Gauge, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -61,6 +61,22 @@ FEATURES_OFF: Mapping[str, str] = {
     "VolumeLimitScaling": ALPHA,
     "WorkloadAwarePreemption": ALPHA,
 }
+
+
+def component_registry(requests: ClientRequestMetrics) -> CollectorRegistry:
+    """The metrics of the process, of its work queues and of its requests."""
+    registry = CollectorRegistry()
+    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        collector(registry=registry)
+    registry.register(requests)
+    registry.register(WorkQueueMetrics())
+    return registry
+
+
+def add_leader_gauge(registry: CollectorRegistry, name: str, is_leading: Callable[[], bool]) -> None:
+    text = "Whether this process leads: 1, or 0."
+    leads = Gauge("leader_election_master_status", text, ("name",), registry=registry)
+    leads.labels(name).set_function(lambda: float(is_leading()))
 
 
 def add_kubernetes_gauges(registry: CollectorRegistry) -> None:

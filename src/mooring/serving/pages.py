@@ -19,6 +19,7 @@ from mooring.kit.clock import Clock
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
 BINARY = "application/octet-stream"
+METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 DIGITS_MAX = 9
 """Digits of a number in a request."""
@@ -60,6 +61,11 @@ class PageRequest:
 
     def has(self, name: str) -> bool:
         return name in self.query
+
+    def first(self, name: str) -> str:
+        """The first value of a parameter of the query; empty if it is absent."""
+        values = self.query.get(name)
+        return values[0] if values else ""
 
     def number(self, name: str, default: float) -> float:
         """A number of the query; the default if it is absent or invalid."""

@@ -15,7 +15,7 @@ from mooring.cli.main import main
 from mooring.cli.standalone import run as standalone
 from mooring.cli.standalone.command import IDLE_FLAGS, controllers
 from mooring.cli.up.command import controller_flags, controller_settings
-from mooring.cluster.standalone import LeaseTerms
+from mooring.client.election import ElectionSettings
 from mooring.controllers.settings import IN_PROCESS_DEFAULTS, ControllerSettings
 
 # What kube-controller-manager v1.36.4 lists in its help; those without a value are marked.
@@ -23,7 +23,7 @@ THEIRS = dict(
     line.partition("=")[::2]
     for line in Path(__file__).with_name("kube_controller_manager_flags.txt").read_text().split()
 )
-PATIENT = LeaseTerms("kube-controller-manager", "kube-system", 15.0, 10.0, 2.0)
+PATIENT = ElectionSettings("kube-system", "kube-controller-manager", "me", 15.0, 10.0, 2.0)
 HASTY = ("--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline", "3s", "--leader-elect-retry-period=500ms")
 
 
@@ -60,7 +60,7 @@ class Started:
     """What would have been run."""
 
     output: str = ""
-    lease: LeaseTerms | None = None
+    lease: ElectionSettings | None = None
     options: standalone.StandaloneOptions | None = None
     settings: ControllerSettings | None = None
 
@@ -72,7 +72,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     def run(
         options: standalone.StandaloneOptions, component: str, work: Any, lease: str, health: Any, *, is_served: bool
     ) -> None:
-        found.options, found.lease = options, options.lease(lease)
+        found.options, found.lease = options, options.lease(lease, "me")
 
     monkeypatch.setattr(standalone, "_run", run)
     return found
@@ -93,14 +93,16 @@ def typed(*words: str) -> tuple[int, str]:
         pytest.param(("--leader-elect", "--kube-api-qps", "5"), PATIENT, id="a flag after a switch is not its value"),
         pytest.param(
             ("--leader-elect-resource-name=mine", "--leader-elect-resource-namespace=here"),
-            LeaseTerms("mine", "here"),
+            ElectionSettings("here", "mine", "me"),
             id="a lease of another name",
         ),
-        pytest.param(HASTY, LeaseTerms("kube-controller-manager", "kube-system", 4.0, 3.0, 0.5), id="other times"),
+        pytest.param(
+            HASTY, ElectionSettings("kube-system", "kube-controller-manager", "me", 4.0, 3.0, 0.5), id="other times"
+        ),
     ],
 )
 def test_leases_have_the_names_of_kubernetes_components(
-    words: tuple[str, ...], lease: LeaseTerms | None, started: Started
+    words: tuple[str, ...], lease: ElectionSettings | None, started: Started
 ) -> None:
     assert typed("controllers", *words) == (0, "")
     assert started.lease == lease
@@ -139,7 +141,7 @@ def test_durations(text: str, seconds: float) -> None:
 
 def test_nodes_hold_a_lease_of_their_own(started: Started) -> None:
     assert typed("nodes", "--name-prefix", "edge-", "--kube-api-qps=10", "--kube-api-burst=20") == (0, "")
-    assert started.lease == LeaseTerms("mooring-nodes-edge")
+    assert started.lease == ElectionSettings("kube-system", "mooring-nodes-edge", "me")
     assert started.options is not None
     assert (started.options.kube_api_qps, started.options.kube_api_burst) == (10.0, 20)
 

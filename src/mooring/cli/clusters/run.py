@@ -18,6 +18,7 @@ import msgspec
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import NODE, POD
+from mooring.api.views.meta import is_true
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.cli.clusters.registry import ClusterProcess, ClusterState, running_clusters
@@ -79,7 +80,7 @@ async def _numbers_of(state: ClusterState) -> Numbers | str:
 
 
 def _is_ready(node: Node) -> bool:
-    return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+    return is_true(node.status.conditions, "Ready")
 
 
 def _lines(state: ClusterState, numbers: Numbers | str, now_s: float) -> list[str]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import NODE, POD, POD_DISRUPTION_BUDGET
-from mooring.api.views.meta import controller_of
+from mooring.api.views.meta import controller_of, is_true
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PodDisruptionBudget
@@ -204,7 +204,7 @@ def _is_of(pod: Pod, owner_uid: str) -> bool:
 
 
 def _is_ready(pod: Pod) -> bool:
-    return any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions)
+    return is_true(pod.status.conditions, "Ready")
 
 
 def _ignore(text: str) -> None:

@@ -20,12 +20,12 @@ from mooring.cli.errors import input_error
 from mooring.cli.flags import FlagValue, shown, size_bytes, warn_of_flags_without_effect
 from mooring.cli.scheduler.command import all_flags
 from mooring.cli.scheduler.configuration import check_recordable, configuration_of, write_configuration
-from mooring.client.election import ElectionSettings, ElectionSettingsError, LeadershipLostError
+from mooring.client.election import ElectionSettingsError, LeadershipLostError
 from mooring.client.http.connection import Connection
 from mooring.client.http.dial import TlsError
 from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.load import component_connection, in_cluster_connection, is_in_cluster
-from mooring.cluster.scheduler_process import SchedulerProcess, SchedulerSettings
+from mooring.cluster.scheduler_process import SchedulerProcess, SchedulerSettings, election_settings
 from mooring.cluster.secure_port import ConsoleLogin, SecurePort
 from mooring.kit.clock import Clock, SystemClock
 from mooring.kit.entropy import system_entropy
@@ -108,14 +108,7 @@ def _settings(
             clock, kubeconfig=configuration.client_connection.kubeconfig, master=_text(flags, "master")
         )
         if election.leader_elect:
-            ElectionSettings(
-                election.resource_namespace,
-                election.resource_name,
-                "unknown",
-                election.lease_duration_s,
-                election.renew_deadline_s,
-                election.retry_period_s,
-            )
+            election_settings(election, "unknown")  # reports errors before anything starts
         port = _secure_port(flags, clock) if flags["secure-port"] else None
     except (KubeconfigError, TlsError, ElectionSettingsError, ServingTlsError, AllowedPathError) as error:
         raise input_error(str(error)) from error

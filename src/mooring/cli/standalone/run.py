@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from mooring.cli.errors import InputError, Problem, input_error
-from mooring.client.election import LeadershipLostError
+from mooring.client.election import ElectionSettings, LeadershipLostError, new_identity
 from mooring.client.errors import ClientError
 from mooring.client.http.connection import Connection
 from mooring.client.interface import Client
@@ -25,7 +25,7 @@ from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.load import component_connection
 from mooring.cluster.secure_port import SecurePort
 from mooring.cluster.settings import ROUTINE_EVENTS_NODES_MAX, NodeShapes
-from mooring.cluster.standalone import ComponentHealth, LeaseTerms, NodeMetrics, run_standalone
+from mooring.cluster.standalone import ComponentHealth, NodeMetrics, run_standalone
 from mooring.controllers.manager import ControllerManager
 from mooring.controllers.settings import KUBERNETES_DEFAULTS, ControllerSettings, SettingError
 from mooring.kit.clock import Clock, SystemClock
@@ -95,19 +95,18 @@ class StandaloneOptions:
             authorization=authorization,
         )
 
-    def lease(self, name: str) -> LeaseTerms | None:
+    def lease(self, name: str, identity: str) -> ElectionSettings | None:
         """The lease to hold, with this default name. Raises `ElectionSettingsError`."""
         if not self.leader_elect:
             return None
-        terms = LeaseTerms(
-            self.leader_elect_resource_name or name,
+        return ElectionSettings(
             self.leader_elect_resource_namespace,
+            self.leader_elect_resource_name or name,
+            identity,
             self.leader_elect_lease_duration,
             self.leader_elect_renew_deadline,
             self.leader_elect_retry_period,
         )
-        terms.settings("unknown")
-        return terms
 
 
 def standalone_options(flags: Mapping[str, Any], port: int) -> StandaloneOptions:
@@ -231,9 +230,9 @@ def _run(
     is_served: bool,
 ) -> None:
     try:
-        terms = options.lease(lease)
+        election = options.lease(lease, new_identity(system_entropy()))
         port = options.secure_port(health.name, SystemClock()) if is_served else None
-        run_real(_until_stopped(options, component, work, terms, health, port))
+        run_real(_until_stopped(options, component, work, election, health, port))
     except (KubeconfigError, SettingError, ValueError) as error:
         raise InputError([Problem("", str(error))]) from None
     except (LeadershipLostError, ClientError, PortTakenError, DirectoryTakenError, PodUsersError) as error:
@@ -245,7 +244,7 @@ async def _until_stopped(
     options: StandaloneOptions,
     component: str,
     work: Callable[[Client], Awaitable[None]],
-    lease: LeaseTerms | None,
+    lease: ElectionSettings | None,
     health: ComponentHealth,
     port: SecurePort | None,
 ) -> None:
