@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Generic
 
 from mooring.api.decode import decode_as
@@ -30,15 +31,14 @@ EXPECTED_S_MAX = 300.0
 RESYNC_S = 5.0
 
 
+@dataclass(slots=True)
 class _Expected:
-    __slots__ = ("creations", "deletions", "newest", "since_s", "unanswered")
-
-    def __init__(self, creations: int, deletions: dict[str, None], since_s: float) -> None:
-        self.creations = creations
-        self.unanswered = creations
-        self.newest = ""
-        self.deletions = deletions
-        self.since_s = since_s
+    creations: int
+    unanswered: int
+    deletions: dict[str, None]
+    since_s: float
+    newest: str = ""
+    """The resourceVersion of the newest creation that was answered."""
 
 
 class Expectations:
@@ -59,7 +59,7 @@ class Expectations:
 
     def expect(self, key: str, *, creations: int = 0, deletions: Iterable[str] = ()) -> None:
         """Expect a number of creations, and the deletions of these keys. Replaces earlier expectations."""
-        self._by_key[key] = _Expected(creations, dict.fromkeys(deletions), self._clock.now_s())
+        self._by_key[key] = _Expected(creations, creations, dict.fromkeys(deletions), self._clock.now_s())
 
     def creation_answered(self, key: str, revision: str) -> None:
         """A pod was created with this resourceVersion."""

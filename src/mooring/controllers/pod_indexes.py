@@ -18,6 +18,7 @@ quadratic.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Generic, TypeAlias
 
 from mooring.api.caches import BoundedCache
@@ -39,17 +40,15 @@ def labels_key(labels: Mapping[str, str]) -> LabelsKey:
     return tuple(sorted(labels.items()))
 
 
+@dataclass(slots=True)
 class StateCounts:
     """Counts of pods with the same owner and labels."""
 
-    __slots__ = ("active", "all", "ready", "terminating")
-
-    def __init__(self) -> None:
-        self.all = 0
-        self.active = 0
-        self.ready = 0
-        """Active and ready."""
-        self.terminating = 0
+    all: int = 0
+    active: int = 0
+    ready: int = 0
+    """Active and ready."""
+    terminating: int = 0
 
 
 class PodCountIndex:
@@ -108,17 +107,15 @@ class PodCountIndex:
                 del self._by_owner[owner.uid]
 
 
+@dataclass(slots=True, eq=False)
 class PodGroup:
     """Pods of one namespace with the same labels and the same owner."""
 
-    __slots__ = ("healthy", "labels", "names", "owner")
-
-    def __init__(self, labels: Mapping[str, str], owner: OwnerReference | None) -> None:
-        self.labels = labels
-        self.owner = owner
-        self.names: dict[str, bool] = {}
-        """Whether each pod is healthy, by name."""
-        self.healthy = 0
+    labels: Mapping[str, str]
+    owner: OwnerReference | None
+    names: dict[str, bool] = field(default_factory=dict)
+    """Whether each pod is healthy, by name."""
+    healthy: int = 0
 
 
 class PodGroupIndex:

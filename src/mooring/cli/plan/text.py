@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from mooring.cli.terminal import ELLIPSIS, Terminal, counted, listed_names, wrapped, yaml_text
+from mooring.cli.terminal import ELLIPSIS, Terminal, counted, listed_names, table, wrapped, yaml_text
 from mooring.scheduler.plan.request import DrainedNode, PendingPod, Placement, PlanResult, Question
 
 ROWS_MAX = 20
@@ -63,7 +63,7 @@ def _placements(placements: Sequence[Placement], is_wide: bool) -> Iterator[str]
         header.append("EVICTS")
         for row, each in zip(rows, placements, strict=True):
             row.append(", ".join(_victims(each)))
-    yield from table(header, rows, None if is_wide else ROWS_MAX)
+    yield from shortened_table(header, rows, None if is_wide else ROWS_MAX)
 
 
 def _victims(placement: Placement) -> list[str]:
@@ -119,7 +119,7 @@ def _added(result: PlanResult, terminal: Terminal, is_wide: bool) -> Iterator[st
     if result.nodes_to_add:
         rows = [[each.type, str(each.count), f"{each.price:g}"] for each in result.nodes_to_add]
         yield ""
-        yield from table(["ADD NODES LIKE", "COUNT", "PRICE"], rows, None)
+        yield from table([["ADD NODES LIKE", "COUNT", "PRICE"], *rows])
         total = sum(each.count for each in result.nodes_to_add)
         price = sum(each.price for each in result.nodes_to_add)
         yield terminal.paint(f"{counted(total, 'node')} to add, price {price:g}.", bold=True)
@@ -158,7 +158,7 @@ def _capacity(result: PlanResult, terminal: Terminal) -> Iterator[str]:
     capacity = result.capacity
     assert capacity is not None, "a capacity plan without a capacity"
     rows = [[pod, str(count)] for pod, count in capacity.pods.items()]
-    yield from table(["POD", "MORE"], rows, None)
+    yield from table([["POD", "MORE"], *rows])
     if capacity.is_limit_reached:
         yield "more would fit: the plan ends here."
     elif capacity.limited_by:
@@ -172,7 +172,7 @@ def _defragmented(result: PlanResult, terminal: Terminal, is_wide: bool) -> Iter
         yield from wrapped(f"first cordon {', '.join(result.cordoned)}", terminal.width, indent=0, hanging=2)
     if result.moves:
         rows = [[each.pod, each.from_node, each.to_node] for each in result.moves]
-        yield from table(["MOVE", "FROM", "TO"], rows, None if is_wide else ROWS_MAX)
+        yield from shortened_table(["MOVE", "FROM", "TO"], rows, None if is_wide else ROWS_MAX)
     else:
         yield "no moves."
     yield from _placements(result.placements, is_wide)
@@ -186,13 +186,9 @@ def _defragmented(result: PlanResult, terminal: Terminal, is_wide: bool) -> Iter
     yield from _bound(result)
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], rows_max: int | None) -> Iterator[str]:
-    """Columns as wide as their longest text."""
+def shortened_table(header: Sequence[str], rows: Sequence[Sequence[str]], rows_max: int | None) -> Iterator[str]:
     shown = rows if rows_max is None or len(rows) <= rows_max else rows[:rows_max]
-    lines = [header, *shown]
-    widths = [max(len(line[index]) for line in lines) for index in range(len(header))]
-    for line in lines:
-        yield "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+    yield from table([header, *shown])
     if len(shown) < len(rows):
         counts = Counter(row[-1] for row in rows[len(shown) :])
         yield f"{ELLIPSIS} {len(rows) - len(shown)} more on {counted(len(counts), 'node')} (-o wide shows all)"

@@ -16,7 +16,7 @@ from pathlib import Path
 from mooring import __version__
 from mooring.cli.errors import input_error
 from mooring.cli.scheduler.configuration import check_recordable, checked_configuration, read_configuration
-from mooring.cli.terminal import ProgressBar, Terminal, counted, wrapped
+from mooring.cli.terminal import ProgressBar, Terminal, counted, table, wrapped
 from mooring.kit.clock import Clock
 from mooring.kit.loop import run
 from mooring.scheduler.catalogue import registry_with
@@ -233,12 +233,8 @@ def _text(verdict: Verdict) -> str:
 def _score_table(scores: Mapping[str, Mapping[str, int]]) -> list[str]:
     plugins = dict.fromkeys(plugin for each in scores.values() for plugin in each if plugin != "total")
     rows = [["", *scores]]
-    rows += [[plugin, *(str(each.get(plugin, 0)) for each in scores.values())] for plugin in (*plugins, "total")]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    return [
-        "    " + "  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))])
-        for row in rows
-    ]
+    rows += [[plugin, *(str(row.get(plugin, 0)) for row in scores.values())] for plugin in (*plugins, "total")]
+    return [f"    {line}" for line in table(rows, has_numbers=True)]
 
 
 def _short(differences: Iterable[ReplayDifference]) -> list[str]:
@@ -246,5 +242,4 @@ def _short(differences: Iterable[ReplayDifference]) -> list[str]:
         (f"line {each.line}", each.pod, f"{each.recorded.node or 'no node'} -> {each.replayed.node or 'no node'}")
         for each in differences
     ]
-    widths = [max(len(row[place]) for row in rows) for place in range(2)]
-    return [f"  {row[0].ljust(widths[0])}  {row[1].ljust(widths[1])}  {row[2]}" for row in rows]
+    return [f"  {line}" for line in table(rows)]

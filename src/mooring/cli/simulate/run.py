@@ -21,7 +21,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from mooring.cli.errors import input_error
-from mooring.cli.terminal import ProgressBar
+from mooring.cli.terminal import ProgressBar, table
 from mooring.kit.clock import Clock
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.scenario.fields import Scenario, seeds_of
@@ -196,10 +196,7 @@ def as_lines(results: Sequence[SimulationResult], width: int) -> list[str]:
         end = begin + 1
         while end < len(widths) and widths[0] + sum(2 + each for each in widths[begin : end + 1]) <= width:
             end += 1
-        for row in rows:
-            cells = [row[place].rjust(widths[place]) for place in range(begin, end)]
-            lines.append("  ".join([row[0].ljust(widths[0]), *cells]).rstrip())
-        lines.append("")
+        lines += [*table([[row[0], *row[begin:end]] for row in rows], has_numbers=True), ""]
         begin = end
     return [*lines, seeds_line(results)]
 
@@ -259,8 +256,7 @@ def difference_lines(found: Sequence[PlacementDifference], compared: int, polici
     shown = [["pod", first, second, "seed"]]
     shown += [[each.pod, *(node or "-" for node in each.nodes), str(each.seed)] for each in found[:DIFFERENCES_SHOWN]]
     if found:
-        widths = [max(len(row[place]) for row in shown) for place in range(4)]
-        lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in shown]
+        lines += table(shown)
     if len(found) > DIFFERENCES_SHOWN:
         lines.append(f"… {len(found) - DIFFERENCES_SHOWN:,} more; differences.csv of --output has all of them")
     return lines

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mooring.cli.plan.text import table
-from mooring.cli.terminal import counted, wrapped
+from mooring.cli.terminal import counted, table, wrapped
 from mooring.kit.clock import parse_rfc3339
 
 ATTEMPTS_SHOWN_MAX = 10
@@ -61,7 +60,7 @@ def queue_lines(page: Mapping[str, Any], now_s: float, width: int) -> Iterator[s
         ]
         for row in pods[:PODS_SHOWN_MAX]
     ]
-    yield from table(["POD", "STATE", "SINCE", "ATTEMPTS", "RETRY IN", "BECAUSE OF"], rows, None)
+    yield from table([["POD", "STATE", "SINCE", "ATTEMPTS", "RETRY IN", "BECAUSE OF"], *rows])
     awaited = dict.fromkeys(tuple(row["awaits"]) for row in pods if row.get("awaits"))
     for events in awaited:
         concerned = [str(row["pod"]) for row in pods if tuple(row.get("awaits", ())) == events]

@@ -17,12 +17,13 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup, run_bounded
 from mooring.kubelet.probes.handlers import CommandError, CommandResult
-from mooring.kubelet.probes.prober import ContainerHealth, ContainerProbeRunner, Prober
+from mooring.kubelet.probes.prober import ContainerHealth, Prober, run_probe
 from mooring.kubelet.processes.cgroups import Cgroups, find_cgroups
 from mooring.kubelet.processes.container import ContainerContext, ProcessContainer
 from mooring.kubelet.processes.directories import PodDirectories, abandoned_directories
@@ -113,7 +114,7 @@ class ProcessRuntime:
             has_separate_users=ability.has_separate_users,
         )
         group.start_background(self._volumes.run(), name="volumes")
-        self._prober = Prober(needs.clock, ContainerProbeRunner(self), self)
+        self._prober = Prober(needs.clock, partial(run_probe, self), self)
         self._prober.start(group)
         lookup = ReferenceLookup(needs.client, self._settings.api_server_url)
         return ContainerContext(
