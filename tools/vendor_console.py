@@ -159,8 +159,8 @@ def problems(folder: Path, packages: tuple[Package, ...]) -> list[str]:
     """What differs between the files and the manifest, or between the manifest and the packages."""
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     found: list[str] = []
-    if [(each["name"], each["version"], each["integrity"]) for each in manifest] != [
-        (each.name, each.version, each.integrity) for each in packages
+    if [(package["name"], package["version"], package["integrity"]) for package in manifest] != [
+        (package.name, package.version, package.integrity) for package in packages
     ]:
         found.append(f"{folder}: other packages in manifest.json than in tools/vendor_console.py")
     wanted = {name: digest for package in manifest for name, digest in package["sha256"].items()}
@@ -178,6 +178,6 @@ if __name__ == "__main__":
     if "--check" not in sys.argv[1:]:
         for folder, packages in FOLDERS.items():
             vendor(folder, packages)
-    differences = [each for folder, packages in FOLDERS.items() for each in problems(folder, packages)]
+    differences = [problem for folder, packages in FOLDERS.items() for problem in problems(folder, packages)]
     print("\n".join(differences) or f"{len(PACKAGES) + len(TEST_PACKAGES)} packages, as in manifest.json")
     raise SystemExit(bool(differences))

@@ -72,7 +72,7 @@ class WorkQueue(Generic[Key]):
         self._ready: deque[Key] = deque()
         self._wanted_since_s: dict[Key, float] = {}  # ready, or in work and added again
         self._in_work_since_s: dict[Key, float] = {}
-        self._waiting: KeyedHeap[Key, float] = KeyedHeap.ordered_by(_due)
+        self._waiting: KeyedHeap[Key, float] = KeyedHeap(_due)
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_due_s = 0.0
         self._getters: deque[asyncio.Future[None]] = deque()
@@ -162,7 +162,7 @@ class WorkQueue(Generic[Key]):
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        self._waiting = KeyedHeap.ordered_by(_due)
+        self._waiting = KeyedHeap(_due)
         for getter in self._getters:
             if not getter.done():
                 getter.set_result(None)

@@ -110,19 +110,19 @@ class WorkQueueMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         queues: dict[str, list[WorkQueue[Any]]] = {}
-        for queue in sorted(OPEN_QUEUES, key=lambda each: each.name):
+        for queue in sorted(OPEN_QUEUES, key=lambda queue: queue.name):
             queues.setdefault(queue.name, []).append(queue)
         numbers = {name: [queue.statistics() for queue in found] for name, found in queues.items()}
         for metric, text, key in _QUEUE_COUNTERS:
             counter = CounterMetricFamily(f"workqueue_{metric}", text, labels=("name",))
             for name, found in numbers.items():
-                counter.add_metric((name,), sum(each[key] for each in found))
+                counter.add_metric((name,), sum(statistics[key] for statistics in found))
             yield counter
         for metric, text, key in _QUEUE_GAUGES:
             gauge = GaugeMetricFamily(f"workqueue_{metric}", text, labels=("name",))
             combined = max if key == "longest_running_s" else sum
             for name, found in numbers.items():
-                gauge.add_metric((name,), combined(each[key] for each in found))
+                gauge.add_metric((name,), combined(statistics[key] for statistics in found))
             yield gauge
         yield self._histogram("queue_duration_seconds", "How long keys waited for a worker.", queues, "waits")
         yield self._histogram("work_duration_seconds", "How long workers had a key.", queues, "work")

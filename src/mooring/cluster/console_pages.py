@@ -139,7 +139,9 @@ def _learn(scheduler: Scheduler, clock: Clock, key: str) -> Document:
     return {
         "paused": scheduler.pause.document(),
         "next": [entry.pod.key for entry in scheduler.queue.next_entries(NEXT_SHOWN_MAX)],
-        "held": [{"pod": each.pod.key, "node": each.node_name} for each in bindings.values() if each.is_held],
+        "held": [
+            {"pod": binding.pod.key, "node": binding.node_name} for binding in bindings.values() if binding.is_held
+        ],
         "waiting": sum(1 for entry in scheduler.queue.entries() if _waits(entry)),
         "pod": key,
         "states": [row for row in rows if row["state"] != UNKNOWN_POD],

@@ -148,7 +148,7 @@ def api_endpoints(server: AdvertisedServer, found: Document | None, *, is_start:
 
 def api_endpoint_slice(server: AdvertisedServer, found: Document | None, *, is_start: bool) -> Document:
     before = found or {}
-    addresses = _addresses(server, [each for one in before.get("endpoints") or () for each in one["addresses"]])
+    addresses = _addresses(server, [address for one in before.get("endpoints") or () for address in one["addresses"]])
     ports = before.get("ports")
     if is_start or not ports:
         ports = [{"name": "https", "port": server.port, "protocol": "TCP"}]

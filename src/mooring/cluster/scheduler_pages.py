@@ -204,7 +204,7 @@ def _naming(scheduler: Scheduler, clock: Clock, page: Page) -> Page:
     async def named(page_request: PageRequest) -> PageResponse:
         answer = page(page_request)
         response = await answer if inspect.isawaitable(answer) else answer
-        known = {each.metadata.name for each in scheduler.engine.columns.objects.of(Namespace)}
+        known = {namespace.metadata.name for namespace in scheduler.engine.columns.objects.of(Namespace)}
         requested = response.requested_namespaces | namespaces_of(page_request.query.get("pod", ()))
         named = await named_namespaces(response.body, known | response.namespaces | requested, clock)
         return replace(response, namespaces=named, requested_namespaces=requested)
@@ -356,16 +356,22 @@ class PlanPages:
             await self._yield_control()
             if name not in self._scheduler.engine.columns.row_of:
                 return text(f"node: there is no node {name!r}\n", 404)
-            for each in pod_types(self._scheduler, name):
+            for pod_type in pod_types(self._scheduler, name):
                 try:
-                    answer = (await self._plan(each.request)).capacity
+                    answer = (await self._plan(pod_type.request)).capacity
                 except (PlanError, OutdatedPlan):
                     continue  # the cluster changes too quickly: the next request finds out
                 assert answer is not None, "a capacity plan has a capacity"
                 # All other nodes reject a pod that is pinned to this one: the rarest reason is that of this node.
                 reason = min(answer.reasons, key=lambda reason: answer.reasons[reason], default="")
                 fits.append(
-                    {"type": each.title, "pods": each.pods, **each.requests, "fits": answer.groups, "reason": reason}
+                    {
+                        "type": pod_type.title,
+                        "pods": pod_type.pods,
+                        **pod_type.requests,
+                        "fits": answer.groups,
+                        "reason": reason,
+                    }
                 )
         return as_json({"node": name, "types": fits})
 

@@ -126,7 +126,7 @@ def availability(kind: Kind, live: Document) -> tuple[int, int]:
     match kind:
         case kinds.POD:
             conditions = status.get("conditions") or ()
-            is_ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+            is_ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
             return int(is_ready or status.get("phase") == "Succeeded"), 1
         case kinds.DAEMON_SET:
             wanted = status.get("desiredNumberScheduled", 0)
@@ -155,7 +155,7 @@ async def _reason(client: LoopbackClient, workload: Workload, live: Document, ha
 def pod_reason(pod: Document) -> str:
     """Why a pod is not ready; empty if it is, or if nothing is known yet."""
     status = pod.get("status") or {}
-    conditions: Mapping[str, Document] = {each["type"]: each for each in status.get("conditions") or ()}
+    conditions: Mapping[str, Document] = {condition["type"]: condition for condition in status.get("conditions") or ()}
     if status.get("phase") == "Failed":
         return status.get("message") or status.get("reason") or _terminated(status) or "a pod has failed"
     scheduled = conditions.get("PodScheduled", {})

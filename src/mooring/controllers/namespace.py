@@ -177,7 +177,9 @@ class NamespaceController(Controller):
             namespace = await self._read(name)
             if namespace["metadata"]["uid"] != uid:
                 return
-            others = sorted(each for each in namespace["spec"].get("finalizers") or () if each != NAMESPACE_FINALIZER)
+            others = sorted(
+                finalizer for finalizer in namespace["spec"].get("finalizers") or () if finalizer != NAMESPACE_FINALIZER
+            )
             namespace["spec"]["finalizers"] = others
             try:
                 await self.client.update(NAMESPACE, "", name, namespace, subresource="finalize")

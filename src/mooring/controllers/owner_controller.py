@@ -67,17 +67,17 @@ def plan_claim(
     """Sort objects by the table in the module docstring."""
     claim: Claim[AnyObject] = Claim()
     uid, is_owner_going = owner.metadata.uid, owner.metadata.deletion_timestamp is not None
-    for each in objects:
-        reference = controller_of(each.metadata)
+    for dependent in objects:
+        reference = controller_of(dependent.metadata)
         if reference is not None:
             if reference.uid != uid:
                 continue
-            if is_match(each):
-                claim.owned.append(each)
+            if is_match(dependent):
+                claim.owned.append(dependent)
             elif not is_owner_going:
-                claim.to_release.append(each)
-        elif not is_owner_going and each.metadata.deletion_timestamp is None and is_match(each):
-            claim.to_adopt.append(each)
+                claim.to_release.append(dependent)
+        elif not is_owner_going and dependent.metadata.deletion_timestamp is None and is_match(dependent):
+            claim.to_adopt.append(dependent)
     return claim
 
 
@@ -93,29 +93,29 @@ async def claim_objects(
     if not claim.to_adopt and not claim.to_release:
         return claim.owned
     errors: list[str] = []
-    for each in claim.to_release:
-        await _release(client, owner, each, finalizers, errors)
+    for dependent in claim.to_release:
+        await _release(client, owner, dependent, finalizers, errors)
     reason = await _why_not_adopt(client, owner) if claim.to_adopt else ""
-    for each in claim.to_adopt:
+    for dependent in claim.to_adopt:
         if reason:
-            metadata = each.metadata
+            metadata = dependent.metadata
             name = f"{metadata.namespace}/{metadata.name} ({metadata.uid})"
-            errors.append(f"can't adopt {each.kind} {name}: {reason}")
-        elif await _adopt(client, owner, each, finalizers, errors):
-            claim.owned.append(each)
+            errors.append(f"can't adopt {dependent.kind} {name}: {reason}")
+        elif await _adopt(client, owner, dependent, finalizers, errors):
+            claim.owned.append(dependent)
     if errors:
         raise AdoptionError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
     return claim.owned
 
 
 async def _adopt(
-    client: Client, owner: ApiObject, each: ApiObject, finalizers: tuple[str, ...], errors: list[str]
+    client: Client, owner: ApiObject, dependent: ApiObject, finalizers: tuple[str, ...], errors: list[str]
 ) -> bool:
-    metadata: Document = {"uid": each.metadata.uid, "ownerReferences": [owner_reference(owner)]}
+    metadata: Document = {"uid": dependent.metadata.uid, "ownerReferences": [owner_reference(owner)]}
     if finalizers:
         metadata["finalizers"] = list(finalizers)
     try:
-        await _patch(client, each, metadata)
+        await _patch(client, dependent, metadata)
     except NotFoundError:
         return False
     except ClientError as error:
@@ -125,25 +125,25 @@ async def _adopt(
 
 
 async def _release(
-    client: Client, owner: ApiObject, each: ApiObject, finalizers: tuple[str, ...], errors: list[str]
+    client: Client, owner: ApiObject, dependent: ApiObject, finalizers: tuple[str, ...], errors: list[str]
 ) -> None:
     metadata: Document = {
-        "uid": each.metadata.uid,
+        "uid": dependent.metadata.uid,
         "ownerReferences": [{"$patch": "delete", "uid": owner.metadata.uid}],
     }
     if finalizers:
         metadata["$deleteFromPrimitiveList/finalizers"] = list(finalizers)
     try:
-        await _patch(client, each, metadata)
+        await _patch(client, dependent, metadata)
     except (NotFoundError, InvalidError):
         pass  # deleted, or replaced by another object: in both cases no longer controlled by the owner
     except ClientError as error:
         errors.append(str(error))
 
 
-async def _patch(client: Client, each: ApiObject, metadata: Document) -> None:
-    kind = kind_of_view(type(each))
-    namespace, name = each.metadata.namespace, each.metadata.name
+async def _patch(client: Client, dependent: ApiObject, metadata: Document) -> None:
+    kind = kind_of_view(type(dependent))
+    namespace, name = dependent.metadata.namespace, dependent.metadata.name
     await client.patch(kind, namespace, name, {"metadata": metadata}, form=PatchForm.STRATEGIC)
 
 

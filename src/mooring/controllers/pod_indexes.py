@@ -143,7 +143,7 @@ class PodGroupIndex:
 
     def statistics(self) -> dict[str, int]:
         groups = self._by_namespace.values()
-        return {"namespaces": len(groups), "groups": sum(len(each) for each in groups)}
+        return {"namespaces": len(groups), "groups": sum(len(by_key) for by_key in groups)}
 
     def _on_add(self, pod: Pod, is_initial: bool) -> None:
         metadata = pod.metadata
@@ -227,7 +227,7 @@ class SelectorIndex(Generic[AnyObject]):
         """The selectors of a namespace that can match something, by key."""
         known = self._matchers.get(namespace)
         if known is None:
-            each_with_its = ((each.key, self._matcher(each)) for each in self._lister.by_index(BY_NAMESPACE, namespace))
+            each_with_its = ((view.key, self._matcher(view)) for view in self._lister.by_index(BY_NAMESPACE, namespace))
             known = self._matchers[namespace] = tuple(pair for pair in each_with_its if pair[1] is not NOTHING)
         return known
 
@@ -239,8 +239,8 @@ class SelectorIndex(Generic[AnyObject]):
         self._known.clear()
         self._matchers.clear()
 
-    def _matcher(self, each: AnyObject) -> LabelMatcher:
+    def _matcher(self, view: AnyObject) -> LabelMatcher:
         try:
-            return self._selector(each)
+            return self._selector(view)
         except LabelSelectorError:
             return NOTHING

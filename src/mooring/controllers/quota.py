@@ -122,7 +122,7 @@ class ResourceQuotaController(Controller):
         pods = (
             pod
             for pod in self._in_namespace(self._pods, namespace)
-            if all(is_pod_in_scope(each, pod) for each in scopes)
+            if all(is_pod_in_scope(scope, pod) for scope in scopes)
         )
         add([name for name in names if is_pod_name(name)], (pod_usage(pod, now_s) for pod in pods))
         claims = (

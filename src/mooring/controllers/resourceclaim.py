@@ -210,7 +210,7 @@ class ResourceClaimController(Controller):
             return
         document = document_of(claim)
         document["metadata"]["finalizers"] = [
-            each for each in claim.metadata.finalizers if each != RESOURCE_CLAIM_FINALIZER
+            finalizer for finalizer in claim.metadata.finalizers if finalizer != RESOURCE_CLAIM_FINALIZER
         ]
         await self._write(claim, document)
 
@@ -402,7 +402,7 @@ def released_document(claim: ResourceClaim, gone_uids: Iterable[str]) -> Documen
         return None
     document = document_of(claim)
     status: Document = document["status"]
-    consumers: Sequence[Document] = [each for each in status["reservedFor"] if each.get("uid") not in gone]
+    consumers: Sequence[Document] = [consumer for consumer in status["reservedFor"] if consumer.get("uid") not in gone]
     if consumers:
         status["reservedFor"] = consumers
         return document

@@ -90,7 +90,8 @@ def new_revision(
 def in_order(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
     """Sorted by revision number, oldest first."""
     return sorted(
-        revisions, key=lambda each: (each.revision, each.metadata.creation_timestamp or "", each.metadata.name)
+        revisions,
+        key=lambda revision: (revision.revision, revision.metadata.creation_timestamp or "", revision.metadata.name),
     )
 
 

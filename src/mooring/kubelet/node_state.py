@@ -185,7 +185,7 @@ class NodeState:
             return
         self.is_registered = True
         # An adopted node has an address, which the statuses of its pods contain.
-        addresses = (each.address for each in view.status.addresses if each.type == INTERNAL_IP)
+        addresses = (address.address for address in view.status.addresses if address.type == INTERNAL_IP)
         self.host_ip = next(addresses, self.host_ip)
         if before is None or before.status.allocatable != view.status.allocatable:
             self.allocatable = node_allocatable(view)

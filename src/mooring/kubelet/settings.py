@@ -201,13 +201,17 @@ class KubeletSettings:
         """The template of a node, and its number in it. A node without one, such as an adopted node, is as `shape`."""
         if self.templates:
             template, _, number = name.rpartition("-")
-            for each in self.templates:
-                if each.name == template and number.isdecimal() and int(number) < each.count:
-                    return each, int(number)
+            for node_template in self.templates:
+                if node_template.name == template and number.isdecimal() and int(number) < node_template.count:
+                    return node_template, int(number)
         return NodeTemplate(self.name_prefix, self.count, self.shape, self.zones, self.labels), index
 
     def _templates_by_name(self) -> dict[str, NodeTemplate]:
-        return {f"{each.name}-{number}": each for each in self.templates for number in range(each.count)}
+        return {
+            f"{node_template.name}-{number}": node_template
+            for node_template in self.templates
+            for number in range(node_template.count)
+        }
 
     def _plain_names(self) -> tuple[str, ...]:
         """A single node of the process runtime has the name of the machine."""

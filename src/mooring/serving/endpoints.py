@@ -47,7 +47,7 @@ def _check_answer(check: Check, request: PageRequest) -> PageResponse:
 
 
 def health_answer(name: str, checks: Mapping[str, Check], request: PageRequest) -> PageResponse:
-    excluded = {each for value in request.query.get("exclude", ()) for each in value.split(",") if each}
+    excluded = {name for value in request.query.get("exclude", ()) for name in value.split(",") if name}
     unknown = sorted(excluded - set(checks))
     lines, failures = [], []
     for check_name, check in checks.items():
@@ -59,7 +59,7 @@ def health_answer(name: str, checks: Mapping[str, Check], request: PageRequest) 
             failures.append(f"{check_name}: {problem}")
         lines.append(f"[-]{check_name} failed: reason withheld\n" if problem else f"[+]{check_name} ok\n")
     if unknown:
-        names = ",".join(json.dumps(each) for each in unknown)
+        names = ",".join(json.dumps(name) for name in unknown)
         lines.append(f"warn: some health checks cannot be excluded: no matches for {names}\n")
     if failures:
         logger.info("%s check failed: %s", name, "; ".join(failures))

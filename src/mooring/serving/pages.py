@@ -85,7 +85,7 @@ PIECE_BYTES = 64 * 1024
 def namespaces_of(keys: Iterable[str]) -> frozenset[str]:
     """The namespaces of keys (`NAMESPACE/NAME`). A namespace that cannot exist has no objects to hide."""
     named = {key.partition("/")[0] for key in keys if "/" in key}
-    return frozenset(each for each in named if _NAMESPACE.fullmatch(each))
+    return frozenset(namespace for namespace in named if _NAMESPACE.fullmatch(namespace))
 
 
 async def named_namespaces(body: bytes, namespaces: Collection[str], clock: Clock) -> frozenset[str]:
@@ -152,7 +152,7 @@ def as_json(content: object) -> PageResponse:
 
 def naming_pods(document: Mapping[str, Any], *lists: str) -> PageResponse:
     """A document as JSON that names pods in these lists, also of namespaces that no longer exist."""
-    namespaces = {each["pod"].partition("/")[0] for name in lists for each in document[name]}
+    namespaces = {entry["pod"].partition("/")[0] for name in lists for entry in document[name]}
     return replace(as_json(document), namespaces=frozenset(namespaces))
 
 

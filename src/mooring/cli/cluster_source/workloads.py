@@ -203,13 +203,13 @@ class _Expander:
         sets = self._sets.get(wanted.metadata.uid, [])
         new, old = generations(wanted, sets)
         if wanted.spec.paused or is_scaling(wanted, sets):
-            sizes = {each.metadata.uid: replicas_of(each) for each in sets}
+            sizes = {replica_set.metadata.uid: replicas_of(replica_set) for replica_set in sets}
             sizes |= {resize.target.metadata.uid: resize.replicas for resize in plan_scaling(wanted, new, old)}
-            for each in sets:
-                self._expand_replica_set(each, sizes[each.metadata.uid])
+            for replica_set in sets:
+                self._expand_replica_set(replica_set, sizes[replica_set.metadata.uid])
             if not sets:
                 self._note(wanted, "is paused")
-        elif wanted.spec.strategy.type == RECREATE and any(self._active(each) for each in old):
+        elif wanted.spec.strategy.type == RECREATE and any(self._active(replica_set) for replica_set in old):
             self._note(wanted, "waits until its old pods are gone (Recreate)")
         elif not sets and wanted.status.replicas:
             self._note(wanted, "has ReplicaSets that are not in the input")
@@ -297,7 +297,7 @@ class _Expander:
         count, document = self._allowed(plan.count), job_pod(wanted)
         if plan.indexes:
             documents = [indexed_pod(wanted, document, index, None) for index in plan.indexes[:count]]
-            self._add([self._created(each, wanted) for each in documents], wanted)
+            self._add([self._created(pod, wanted) for pod in documents], wanted)
         elif count:
             self._add([self._created(document, wanted)] * count, wanted)
 

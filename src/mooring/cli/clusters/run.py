@@ -58,7 +58,7 @@ def show_status(name: str, form: str) -> int:
         click.echo(f"no cluster {name} runs" if name else "no cluster runs: `mooring up` starts one", err=True)
     else:
         now_s = SystemClock().wall_s()
-        click.echo("\n\n".join("\n".join(_lines(*each, now_s)) for each in zip(clusters, numbers, strict=True)))
+        click.echo("\n\n".join("\n".join(_lines(*pair, now_s)) for pair in zip(clusters, numbers, strict=True)))
     return EXIT_DONE if clusters else EXIT_FAILED
 
 
@@ -148,7 +148,7 @@ async def _wait_ended(clusters: list[ClusterState], processes: Mapping[str, Clus
     clock, waiting = SystemClock(), list(clusters)
     end_s = clock.now_s() + timeout_s
     while True:
-        for state in [each for each in waiting if processes[each.name].has_ended()]:
+        for state in [state for state in waiting if processes[state.name].has_ended()]:
             waiting.remove(state)
             click.echo(f"cluster {state.name} has ended")
         if not waiting:

@@ -114,7 +114,7 @@ def _explained(
             explainer = Explainer(engine, cluster, request.node_limit)
             with ProgressBar("deciding", len(cluster.pending), SystemClock()) as progress:
                 decided = explainer.explain(wanted, progress.advance, ignores_others=request.ignores_others)
-                found = {each.pod: each for each in decided}
+                found = {explanation.pod: explanation for explanation in decided}
         except ObjectError as error:
             raise input_error(str(error)) from error
     for key, explanation in found.items():

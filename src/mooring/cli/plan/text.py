@@ -50,19 +50,19 @@ def _placements(placements: Sequence[Placement], is_wide: bool) -> Iterator[str]
     if not placements:
         return
     header = ["POD", "NODE"]
-    rows = [[each.pod, each.node] for each in placements]
-    if any(each.moved_from for each in placements):
+    rows = [[placement.pod, placement.node] for placement in placements]
+    if any(placement.moved_from for placement in placements):
         header.insert(1, "FROM")
-        for row, each in zip(rows, placements, strict=True):
-            row.insert(1, each.moved_from)
+        for row, placement in zip(rows, placements, strict=True):
+            row.insert(1, placement.moved_from)
     if is_wide:
         header.append("SCORE")
-        for row, each in zip(rows, placements, strict=True):
-            row.append(str(each.score) if each.score is not None else "-")
-    if any(each.victims for each in placements):
+        for row, placement in zip(rows, placements, strict=True):
+            row.append(str(placement.score) if placement.score is not None else "-")
+    if any(placement.victims for placement in placements):
         header.append("EVICTS")
-        for row, each in zip(rows, placements, strict=True):
-            row.append(", ".join(_victims(each)))
+        for row, placement in zip(rows, placements, strict=True):
+            row.append(", ".join(_victims(placement)))
     yield from shortened_table(header, rows, None if is_wide else ROWS_MAX)
 
 
@@ -75,8 +75,8 @@ def _victims(placement: Placement) -> list[str]:
 
 def _pending(pending: Sequence[PendingPod], terminal: Terminal) -> Iterator[str]:
     by_message: dict[str, list[str]] = {}
-    for each in pending:
-        by_message.setdefault(each.message, []).append(each.pod)
+    for pod in pending:
+        by_message.setdefault(pod.message, []).append(pod.pod)
     for message, pods in by_message.items():
         names = listed_names(pods, terminal.width - len("pending: "))
         yield terminal.paint(f"pending: {names}", colour="red")
@@ -85,7 +85,7 @@ def _pending(pending: Sequence[PendingPod], terminal: Terminal) -> Iterator[str]
 
 def _closing(result: PlanResult, terminal: Terminal) -> str:
     placed, pending = len(result.placements), len(result.pending)
-    victims = sum(len(each.victims) for each in result.placements)
+    victims = sum(len(placement.victims) for placement in result.placements)
     text = f"{counted(placed + pending, 'pod')}: {placed} placed, {pending} pending"
     if victims:
         text += f", {counted(victims, 'pod')} evicted"
@@ -117,11 +117,11 @@ def _added(result: PlanResult, terminal: Terminal, is_wide: bool) -> Iterator[st
     yield from _placements(result.placements, is_wide)
     yield from _pending(result.pending, terminal)
     if result.nodes_to_add:
-        rows = [[each.type, str(each.count), f"{each.price:g}"] for each in result.nodes_to_add]
+        rows = [[node_type.type, str(node_type.count), f"{node_type.price:g}"] for node_type in result.nodes_to_add]
         yield ""
         yield from table([["ADD NODES LIKE", "COUNT", "PRICE"], *rows])
-        total = sum(each.count for each in result.nodes_to_add)
-        price = sum(each.price for each in result.nodes_to_add)
+        total = sum(node_type.count for node_type in result.nodes_to_add)
+        price = sum(node_type.price for node_type in result.nodes_to_add)
         yield terminal.paint(f"{counted(total, 'node')} to add, price {price:g}.", bold=True)
     else:
         helpless = "no nodes to add: the pending pods do not fit on new nodes like these either."
@@ -171,7 +171,7 @@ def _defragmented(result: PlanResult, terminal: Terminal, is_wide: bool) -> Iter
     if result.cordoned:
         yield from wrapped(f"first cordon {', '.join(result.cordoned)}", terminal.width, indent=0, hanging=2)
     if result.moves:
-        rows = [[each.pod, each.from_node, each.to_node] for each in result.moves]
+        rows = [[move.pod, move.from_node, move.to_node] for move in result.moves]
         yield from shortened_table(["MOVE", "FROM", "TO"], rows, None if is_wide else ROWS_MAX)
     else:
         yield "no moves."

@@ -89,7 +89,9 @@ def checked_configuration(
         registered_kinds(cycle.profile for cycle in engine.cycles.values())
         return configuration, registry
     except ConfigurationError as error:
-        raise InputError(Problem(_where(file, document, each.path), each.text) for each in error.problems) from error
+        raise InputError(
+            Problem(_where(file, document, problem.path), problem.text) for problem in error.problems
+        ) from error
     except ValueError as error:
         raise input_error(str(error), file) from error
 

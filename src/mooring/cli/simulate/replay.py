@@ -177,7 +177,7 @@ def replay_json(outcome: ReplayOutcome) -> str:
         "moved": report.moved,
         "placed_only_recorded": report.placed_only_recorded,
         "placed_only_replayed": report.placed_only_replayed,
-        "differences": [asdict(each) for each in report.differences],
+        "differences": [asdict(difference) for difference in report.differences],
     }
     return json.dumps(document, indent=2) + "\n"
 
@@ -231,7 +231,7 @@ def _text(verdict: Verdict) -> str:
 
 
 def _score_table(scores: Mapping[str, Mapping[str, int]]) -> list[str]:
-    plugins = dict.fromkeys(plugin for each in scores.values() for plugin in each if plugin != "total")
+    plugins = dict.fromkeys(plugin for by_plugin in scores.values() for plugin in by_plugin if plugin != "total")
     rows = [["", *scores]]
     rows += [[plugin, *(str(row.get(plugin, 0)) for row in scores.values())] for plugin in (*plugins, "total")]
     return [f"    {line}" for line in table(rows, has_numbers=True)]
@@ -239,7 +239,11 @@ def _score_table(scores: Mapping[str, Mapping[str, int]]) -> list[str]:
 
 def _short(differences: Iterable[ReplayDifference]) -> list[str]:
     rows = [
-        (f"line {each.line}", each.pod, f"{each.recorded.node or 'no node'} -> {each.replayed.node or 'no node'}")
-        for each in differences
+        (
+            f"line {difference.line}",
+            difference.pod,
+            f"{difference.recorded.node or 'no node'} -> {difference.replayed.node or 'no node'}",
+        )
+        for difference in differences
     ]
     return [f"  {line}" for line in table(rows)]

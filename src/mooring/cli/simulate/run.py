@@ -74,9 +74,9 @@ class Assertion:
             if self.policy and policy != self.policy:
                 continue
             figures = [result.figures for result in results if result.policy == policy]
-            if any(self.figure not in each for each in figures):
+            if any(self.figure not in by_name for by_name in figures):
                 raise input_error(f"--assert {self.text!r}: there is no {self.figure}; found {', '.join(figures[0])}")
-            mean = fmean(each[self.figure] for each in figures)
+            mean = fmean(by_name[self.figure] for by_name in figures)
             if not _COMPARISONS[self.comparison](mean, self.limit):
                 found.append(f"assertion failed: {self.text}: {self.figure} of {policy} is {mean:.6g}")
         return found
@@ -93,7 +93,7 @@ class SimulateOutcome:
 
     def violations(self) -> list[str]:
         """The assertions that do not hold. Raises `InputError` if there is no such figure."""
-        return [text for each in self.assertions for text in each.violations(self.results)]
+        return [text for assertion in self.assertions for text in assertion.violations(self.results)]
 
 
 def run_simulate(options: SimulateOptions, clock: Clock) -> SimulateOutcome:
@@ -110,7 +110,7 @@ def run_simulate(options: SimulateOptions, clock: Clock) -> SimulateOutcome:
         ]
         simulated = {task.policy for task in tasks}
         for option, named in (
-            ("--assert", {each.policy for each in assertions if each.policy}),
+            ("--assert", {assertion.policy for assertion in assertions if assertion.policy}),
             ("--diff", set(options.diff or ())),
         ):
             unknown = ", ".join(sorted(named - simulated))
@@ -194,7 +194,9 @@ def as_lines(results: Sequence[SimulationResult], width: int) -> list[str]:
     begin = 1
     while begin < len(widths):
         end = begin + 1
-        while end < len(widths) and widths[0] + sum(2 + each for each in widths[begin : end + 1]) <= width:
+        while (
+            end < len(widths) and widths[0] + sum(2 + column_width for column_width in widths[begin : end + 1]) <= width
+        ):
             end += 1
         lines += [*table([[row[0], *row[begin:end]] for row in rows], has_numbers=True), ""]
         begin = end
@@ -250,11 +252,14 @@ def difference_lines(found: Sequence[PlacementDifference], compared: int, polici
     first, second = policies
     line = f"{second} placed {len(found):,} of {compared:,} pods elsewhere than {first}"
     for name, place in ((first, 1), (second, 0)):
-        alone = sum(not each.nodes[place] for each in found)
+        alone = sum(not difference.nodes[place] for difference in found)
         line += f"; {alone:,} of them only {name} placed" if alone else ""
     lines = [f"{line}."]
     shown = [["pod", first, second, "seed"]]
-    shown += [[each.pod, *(node or "-" for node in each.nodes), str(each.seed)] for each in found[:DIFFERENCES_SHOWN]]
+    shown += [
+        [difference.pod, *(node or "-" for node in difference.nodes), str(difference.seed)]
+        for difference in found[:DIFFERENCES_SHOWN]
+    ]
     if found:
         lines += table(shown)
     if len(found) > DIFFERENCES_SHOWN:
@@ -278,7 +283,10 @@ def sample_rows(results: Iterable[SimulationResult]) -> list[Row]:
 
 def difference_rows(found: Iterable[PlacementDifference], policies: tuple[str, str]) -> list[Row]:
     first, second = policies
-    return [{"seed": each.seed, "pod": each.pod, first: each.nodes[0], second: each.nodes[1]} for each in found]
+    return [
+        {"seed": difference.seed, "pod": difference.pod, first: difference.nodes[0], second: difference.nodes[1]}
+        for difference in found
+    ]
 
 
 def as_csv(rows: Sequence[Row]) -> str:

@@ -22,7 +22,7 @@ def attempts_lines(
     if not decisions:
         yield f"the scheduler has no record of an attempt for {key}"
         return
-    counts = Counter(str(each["result"]) for each in decisions)
+    counts = Counter(str(decision["result"]) for decision in decisions)
     summary = ", ".join(f"{count} × {result}" for result, count in counts.items())
     yield f"{counted(len(decisions), 'attempt')} on record: {summary}"
     for index, decision in enumerate(decisions[:ATTEMPTS_SHOWN_MAX]):
@@ -100,7 +100,7 @@ def _nearest(row: Mapping[str, Any], width: int) -> Iterator[str]:
 
 
 def _miss(node: Mapping[str, Any]) -> str:
-    return f"{node['node']}: {'; '.join(str(each['text']) for each in node['obstacles'])}"
+    return f"{node['node']}: {'; '.join(str(obstacle['text']) for obstacle in node['obstacles'])}"
 
 
 def _attempt(decision: Mapping[str, Any], before: Mapping[str, Any] | None, now_s: float, width: int) -> Iterator[str]:
@@ -121,12 +121,14 @@ def _attempt(decision: Mapping[str, Any], before: Mapping[str, Any] | None, now_
         yield from wrapped(f"{node['node']} {node['total']}: {scores}", width, indent=5, hanging=7)
     if decision.get("rejections"):
         earlier = _by_reason(before) if before is not None else {}
-        for each in decision["rejections"]:
-            reason = each.get("reason") or "rejected"
+        for rejection in decision["rejections"]:
+            reason = rejection.get("reason") or "rejected"
             change = ""
-            if before is not None and earlier.get(reason, 0) != each["nodes"]:
+            if before is not None and earlier.get(reason, 0) != rejection["nodes"]:
                 change = f" (was {earlier.get(reason, 0)})"
-            yield from wrapped(f"{each['nodes']} × {reason}{change}  {each['plugin']}", width, indent=5, hanging=7)
+            yield from wrapped(
+                f"{rejection['nodes']} × {reason}{change}  {rejection['plugin']}", width, indent=5, hanging=7
+            )
     elif decision.get("message"):
         yield from wrapped(str(decision["message"]), width, indent=5)
     if decision.get("nearestNodes"):
@@ -138,7 +140,7 @@ def _attempt(decision: Mapping[str, Any], before: Mapping[str, Any] | None, now_
 
 
 def _by_reason(decision: Mapping[str, Any]) -> dict[str, int]:
-    return {each.get("reason", ""): int(each["nodes"]) for each in decision.get("rejections", ())}
+    return {rejection.get("reason", ""): int(rejection["nodes"]) for rejection in decision.get("rejections", ())}
 
 
 def _ago(time: object, now_s: float) -> str:

@@ -305,7 +305,7 @@ class DaemonSetRevisions:
         own = self._revisions.lister.by_index(BY_CONTROLLER, daemon_set.metadata.uid)
         orphans = self._revisions.lister.by_index(BY_CONTROLLER, orphan_key(namespace))
         claimed = await claim_objects(
-            self._client, daemon_set, (*own, *orphans), lambda each: selector.matches(each.metadata.labels)
+            self._client, daemon_set, (*own, *orphans), lambda revision: selector.matches(revision.metadata.labels)
         )
         document = document_of(daemon_set)
         data = revision_data(document)
@@ -370,7 +370,7 @@ class DaemonSetRevisions:
     async def _single_out(self, present: list[ControllerRevision], find_pods: FindPods) -> ControllerRevision:
         if len(present) == 1:
             return present[0]
-        newest = max(present, key=lambda each: each.revision)
+        newest = max(present, key=lambda revision: revision.revision)
         hashed = newest.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL, "")
         patch = {"metadata": {"labels": {CONTROLLER_REVISION_HASH_LABEL: hashed}}}
         for pod in await find_pods():

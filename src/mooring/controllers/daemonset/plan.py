@@ -118,8 +118,8 @@ def daemon_tolerations(is_on_host_network: bool) -> tuple[Toleration, ...]:
 def with_daemon_tolerations(spec: Document) -> Document:
     """The pod spec with the tolerations of a DaemonSet pod. Equal ones with a time limit are replaced."""
     tolerations: list[Document] = [*(spec.get("tolerations") or [])]
-    for each in daemon_tolerations(bool(spec.get("hostNetwork"))):
-        wanted = {"key": each.key, "operator": each.operator, "effect": each.effect}
+    for toleration in daemon_tolerations(bool(spec.get("hostNetwork"))):
+        wanted = {"key": toleration.key, "operator": toleration.operator, "effect": toleration.effect}
         alike = [
             index
             for index, known in enumerate(tolerations)

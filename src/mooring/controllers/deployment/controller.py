@@ -182,7 +182,7 @@ class DeploymentController(OwnerController[Deployment]):
 
     async def _recreate(self, state: _DeploymentSync) -> Outcome:
         """Delete all old pods before the first new one is created."""
-        down = [Resize(each, 0) for each in state.old if replicas_of(each) > 0]
+        down = [Resize(replica_set, 0) for replica_set in state.old if replicas_of(replica_set) > 0]
         await self._resize(state, down)
         if down or self._has_old_pods(state):
             return await self._write_rollout_status(state)
@@ -195,9 +195,11 @@ class DeploymentController(OwnerController[Deployment]):
         return await self._write_rollout_status(state)
 
     def _has_old_pods(self, state: _DeploymentSync) -> bool:
-        if any(each.status.replicas > 0 for each in state.old):
+        if any(replica_set.status.replicas > 0 for replica_set in state.old):
             return True
-        tallies = [counts for each in state.old for counts in self._pod_counts.of(each.metadata.uid).values()]
+        tallies = [
+            counts for replica_set in state.old for counts in self._pod_counts.of(replica_set.metadata.uid).values()
+        ]
         return any(counts.active or counts.terminating for counts in tallies)
 
     async def _roll_back(self, state: _DeploymentSync, rollback_to: int) -> Outcome:
@@ -206,7 +208,9 @@ class DeploymentController(OwnerController[Deployment]):
         if state.new is None:
             await self._create_new_set(state)
         rollback_to = rollback_to or last_revision(state.sets)
-        target = next((each for each in state.sets if rollback_to and revision_of(each) == rollback_to), None)
+        target = next(
+            (replica_set for replica_set in state.sets if rollback_to and revision_of(replica_set) == rollback_to), None
+        )
         stored, name = state.stored, state.stored.metadata.name
         if target is None:
             message = "Unable to find the revision to rollback to." if rollback_to else "Unable to find last revision."
@@ -239,7 +243,7 @@ class DeploymentController(OwnerController[Deployment]):
         own = lister.by_index(BY_CONTROLLER, stored.metadata.uid)
         orphans = matching_orphans(lister, stored.metadata.namespace, selector)
         return await claim_objects(
-            self.client, stored, [*own, *orphans], lambda each: selector.matches(each.metadata.labels)
+            self.client, stored, [*own, *orphans], lambda replica_set: selector.matches(replica_set.metadata.labels)
         )
 
     async def _sync_revision(self, state: _DeploymentSync) -> None:
@@ -330,12 +334,12 @@ class DeploymentController(OwnerController[Deployment]):
         limit = state.stored.spec.revision_history_limit
         if limit is None or limit == _NO_LIMIT:
             return
-        remaining = [each for each in state.old if each.metadata.deletion_timestamp is None]
-        for each in by_revision(remaining)[: max(0, len(remaining) - limit)]:
-            is_seen = each.status.observed_generation >= each.metadata.generation
-            if each.status.replicas == 0 and replicas_of(each) == 0 and is_seen:
+        remaining = [replica_set for replica_set in state.old if replica_set.metadata.deletion_timestamp is None]
+        for replica_set in by_revision(remaining)[: max(0, len(remaining) - limit)]:
+            is_seen = replica_set.status.observed_generation >= replica_set.metadata.generation
+            if replica_set.status.replicas == 0 and replicas_of(replica_set) == 0 and is_seen:
                 try:
-                    await self.client.delete(REPLICA_SET, each.metadata.namespace, each.metadata.name)
+                    await self.client.delete(REPLICA_SET, replica_set.metadata.namespace, replica_set.metadata.name)
                 except NotFoundError:
                     continue
 
@@ -401,5 +405,5 @@ class DeploymentController(OwnerController[Deployment]):
         if deployment is None or deployment.spec.strategy.type != RECREATE:
             return
         sets = self._sets.lister.by_index(BY_CONTROLLER, deployment.metadata.uid)
-        if not any(self._pod_counts.of(each.metadata.uid) for each in sets):
+        if not any(self._pod_counts.of(replica_set.metadata.uid) for replica_set in sets):
             self.queue.add(deployment.key)

@@ -112,8 +112,8 @@ def generations(deployment: Deployment, sets: Sequence[ReplicaSet]) -> tuple[Rep
     """The new ReplicaSet, or None, and the others, oldest first."""
     template = template_of(deployment)
     ordered = by_age(sets)
-    new = next((each for each in ordered if template_of(each) == template), None)
-    return new, [each for each in ordered if each is not new]
+    new = next((replica_set for replica_set in ordered if template_of(replica_set) == template), None)
+    return new, [replica_set for replica_set in ordered if replica_set is not new]
 
 
 def revision_of(replica_set: ReplicaSet) -> int | None:
@@ -123,14 +123,14 @@ def revision_of(replica_set: ReplicaSet) -> int | None:
 
 
 def next_revision(old: Sequence[ReplicaSet]) -> int:
-    return max((revision_of(each) or 0 for each in old), default=0) + 1
+    return max((revision_of(replica_set) or 0 for replica_set in old), default=0) + 1
 
 
 def last_revision(sets: Sequence[ReplicaSet]) -> int:
     """The second highest revision, the target of a rollback without a number. 0 if there is none."""
     highest = second = 0
-    for each in sets:
-        revision = revision_of(each)
+    for replica_set in sets:
+        revision = revision_of(replica_set)
         if revision is None:
             continue
         if revision >= highest:
@@ -142,7 +142,7 @@ def last_revision(sets: Sequence[ReplicaSet]) -> int:
 
 def by_revision(sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
     """Sorted by revision, then by age."""
-    return sorted(by_age(sets), key=lambda each: revision_of(each) or 0)
+    return sorted(by_age(sets), key=lambda replica_set: revision_of(replica_set) or 0)
 
 
 def new_set_annotations(deployment: Deployment, present: Mapping[str, str], revision: int) -> dict[str, str]:

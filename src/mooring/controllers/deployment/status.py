@@ -45,12 +45,12 @@ def counted_status(
     deployment: Deployment, new: ReplicaSet | None, sets: Sequence[ReplicaSet], now_s: float
 ) -> DeploymentStatus:
     """Counts and the condition Available. Other conditions stay. `sets` include the new one."""
-    available = sum(each.status.available_replicas for each in sets)
+    available = sum(replica_set.status.available_replicas for replica_set in sets)
     status = DeploymentStatus(
         observed_generation=deployment.metadata.generation,
-        replicas=sum(each.status.replicas for each in sets),
+        replicas=sum(replica_set.status.replicas for replica_set in sets),
         updated_replicas=new.status.replicas if new is not None else 0,
-        ready_replicas=sum(each.status.ready_replicas for each in sets),
+        ready_replicas=sum(replica_set.status.ready_replicas for replica_set in sets),
         available_replicas=available,
         unavailable_replicas=max(0, sum_of_sizes(sets) - available),
         terminating_replicas=_terminating(sets),
@@ -170,9 +170,9 @@ def _is_timed_out(deployment: Deployment, status: DeploymentStatus, now_s: float
 def _terminating(sets: Sequence[ReplicaSet]) -> int | None:
     """None if a ReplicaSet that was synced does not report the number."""
     counts = [
-        each.status.terminating_replicas
-        for each in sets
-        if each.status.terminating_replicas is not None or each.status.observed_generation
+        replica_set.status.terminating_replicas
+        for replica_set in sets
+        if replica_set.status.terminating_replicas is not None or replica_set.status.observed_generation
     ]
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
@@ -180,8 +180,8 @@ def _terminating(sets: Sequence[ReplicaSet]) -> int | None:
 
 def _replica_failure(new: ReplicaSet | None, sets: Sequence[ReplicaSet]) -> Condition | None:
     """The first ReplicaFailure condition, that of the new ReplicaSet first."""
-    for each in [new, *sets] if new is not None else sets:
-        for condition in each.status.conditions:
+    for replica_set in [new, *sets] if new is not None else sets:
+        for condition in replica_set.status.conditions:
             if condition.type == REPLICA_FAILURE:
                 return replace(condition, last_update_time=condition.last_transition_time)
     return None

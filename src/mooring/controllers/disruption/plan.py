@@ -187,8 +187,8 @@ def selector_text(selector: LabelSelector | None) -> str:
         return "nil"
     labels = "".join(f"{key}: {value}," for key, value in sorted(selector.match_labels.items()))
     expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{each.key},Operator:{each.operator},Values:[{' '.join(each.values)}],}},"
-        for each in selector.match_expressions
+        f"LabelSelectorRequirement{{Key:{term.key},Operator:{term.operator},Values:[{' '.join(term.values)}],}},"
+        for term in selector.match_expressions
     )
     return (
         f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
@@ -201,9 +201,9 @@ def selector_text(selector: LabelSelector | None) -> str:
 
 def _conditions_with(conditions: Sequence[Condition], new: Condition) -> tuple[Condition, ...]:
     """Conditions with a new one in its place. The transition time changes only with the status."""
-    if all(each.type != new.type for each in conditions):
+    if all(condition.type != new.type for condition in conditions):
         return (*conditions, new)
-    return tuple(_merged(each, new) if each.type == new.type else each for each in conditions)
+    return tuple(_merged(condition, new) if condition.type == new.type else condition for condition in conditions)
 
 
 def _merged(old: Condition, new: Condition) -> Condition:

@@ -163,13 +163,13 @@ def are_subsets_same(found: list[Document], wanted: list[Document]) -> bool:
 
 
 def _comparable(subset: Document) -> str:
-    def address(each: Document) -> Document:
-        target: Document = each.get("targetRef") or {}
-        return {**each, "targetRef": {name: value for name, value in target.items() if name != "resourceVersion"}}
+    def address(entry: Document) -> Document:
+        target: Document = entry.get("targetRef") or {}
+        return {**entry, "targetRef": {name: value for name, value in target.items() if name != "resourceVersion"}}
 
     plain = {
-        "ready": sorted((address(each) for each in subset.get("addresses") or []), key=str),
-        "unready": sorted((address(each) for each in subset.get("notReadyAddresses") or []), key=str),
+        "ready": sorted((address(entry) for entry in subset.get("addresses") or []), key=str),
+        "unready": sorted((address(entry) for entry in subset.get("notReadyAddresses") or []), key=str),
         "ports": sorted((dict(sorted(port.items())) for port in subset.get("ports") or []), key=str),
     }
     return msgspec.json.encode(plain, order="deterministic").decode()
@@ -265,7 +265,7 @@ class EndpointsController(Controller):
 
 def _is_right(current: Endpoints, document: Document, service: Service, subsets: list[Document]) -> bool:
     found: list[Document] = document.get("subsets") or []
-    count = sum(len(each.get("addresses") or ()) + len(each.get("notReadyAddresses") or ()) for each in found)
+    count = sum(len(subset.get("addresses") or ()) + len(subset.get("notReadyAddresses") or ()) for subset in found)
     is_capacity_right = count <= ENDPOINTS_MAX and ENDPOINTS_OVER_CAPACITY not in current.metadata.annotations
     return is_capacity_right and are_labels_right(current.metadata.labels, service) and are_subsets_same(found, subsets)
 

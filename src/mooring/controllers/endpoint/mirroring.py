@@ -118,8 +118,11 @@ class EndpointSliceMirroringController(Controller):
         endpoints = self._endpoints.lister.by_key(key)
         wanted: dict[str, Document] = {}
         if endpoints is not None and is_mirrored(endpoints, self._services.lister.by_key(key)):
-            wanted = {each["metadata"]["name"]: each for each in mirrored_slices(endpoints)}
-        found = {each.metadata.name: each for each in self._slices.lister.by_index(BY_SERVICE, key)}
+            wanted = {document["metadata"]["name"]: document for document in mirrored_slices(endpoints)}
+        found = {
+            endpoint_slice.metadata.name: endpoint_slice
+            for endpoint_slice in self._slices.lister.by_index(BY_SERVICE, key)
+        }
         namespace = key.partition("/")[0]
         try:
             for name, document in wanted.items():
@@ -151,14 +154,14 @@ class EndpointSliceMirroringController(Controller):
 
     # ----------------------------------------------------------------------------------------------- events
 
-    def _on_slice(self, each: EndpointSlice) -> None:
-        for key in _service_of(each):
+    def _on_slice(self, endpoint_slice: EndpointSlice) -> None:
+        for key in _service_of(endpoint_slice):
             self.queue.add(key)
 
 
-def _service_of(each: EndpointSlice) -> Iterable[str]:
+def _service_of(endpoint_slice: EndpointSlice) -> Iterable[str]:
     """The key of the Endpoints that a slice mirrors."""
-    labels = each.metadata.labels
+    labels = endpoint_slice.metadata.labels
     name = labels.get(SERVICE_NAME_LABEL)
     is_managed = labels.get(ENDPOINT_SLICE_MANAGED_BY_LABEL) == MANAGER
-    return (f"{each.metadata.namespace}/{name}",) if name and is_managed else ()
+    return (f"{endpoint_slice.metadata.namespace}/{name}",) if name and is_managed else ()

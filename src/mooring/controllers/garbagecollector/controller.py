@@ -125,7 +125,7 @@ class GarbageClient:
                 metadata = await self.metadata(identity)
                 if finalizer not in metadata.finalizers:
                     return
-                remaining = [each for each in metadata.finalizers if each != finalizer]
+                remaining = [present for present in metadata.finalizers if present != finalizer]
                 patch = {"metadata": {"resourceVersion": metadata.resource_version, "finalizers": remaining or None}}
                 await self._client.patch(*locate, patch, form=PatchForm.MERGE)
                 return

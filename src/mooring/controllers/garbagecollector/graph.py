@@ -276,7 +276,7 @@ def _by_reference(dependents: Iterable[GraphNode], owner: ObjectIdentity) -> tup
         if owner.namespace and owner.namespace != dependent.identity.namespace:
             others.append(dependent)
             continue
-        matches = [is_reference_to(each, owner) for each in dependent.owners if each.uid == owner.uid]
+        matches = [is_reference_to(reference, owner) for reference in dependent.owners if reference.uid == owner.uid]
         if any(matches):
             matching.append(dependent)
         if not all(matches):

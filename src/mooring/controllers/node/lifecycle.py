@@ -89,7 +89,7 @@ class NodeLifecycleController(Controller):
         self._known: dict[str, Node] = {}
         self._dirty_nodes: dict[str, None] = {}
         self._renewed: dict[str, Lease] = {}
-        self._healthy_until: KeyedHeap[str, float] = KeyedHeap.ordered_by(_due)
+        self._healthy_until: KeyedHeap[str, float] = KeyedHeap(_due)
         """All healthy nodes, with a time before which they cannot become unhealthy."""
         self._pods_to_retry: dict[str, None] = {}
         self._wall_offset_s = context.clock.wall_s() - context.clock.now_s()
@@ -324,7 +324,9 @@ class NodeLifecycleController(Controller):
         elif update.transition is ClusterTransition.SOME_READY_AGAIN:
             logger.warning("some nodes are ready again: every node gets another grace period")
             now_s = self._now_s()
-            self._health = {name: NodeHealth(now_s, each.ready, each.lease) for name, each in self._health.items()}
+            self._health = {
+                name: NodeHealth(now_s, health.ready, health.lease) for name, health in self._health.items()
+            }
             self._dirty_nodes.update(dict.fromkeys(self._known))
         for zone, rate_per_s in update.rates_per_s.items():
             self._to_taint[zone].set_rate(rate_per_s)

@@ -199,8 +199,8 @@ def is_claim_right(claim: PersistentVolumeClaim, member: Member) -> bool:
     is_sets, is_pods = (_is_owned_by(owners, uid) for uid in (set_metadata.uid, member.uid))
     if is_controlled_by_others(claim, member):
         return not is_sets and not is_pods
-    ours = [each for each in owners if each.uid in (set_metadata.uid, member.uid)]
-    if any(not each.controller for each in ours):
+    ours = [owner for owner in owners if owner.uid in (set_metadata.uid, member.uid)]
+    if any(not owner.controller for owner in ours):
         return False
     return (is_sets, is_pods) == _wanted_owners(member)
 

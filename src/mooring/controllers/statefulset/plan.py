@@ -240,7 +240,7 @@ def _plan_condemned(
     pod = condemned[0]
     present = [*replicas, *reversed(condemned)]
     first_unavailable = next(
-        (each for each in present if each is None or is_unavailable(stateful_set, each, now_s)), None
+        (member for member in present if member is None or is_unavailable(stateful_set, member, now_s)), None
     )
     is_well = pod.status.phase == "Running" and not is_unavailable(stateful_set, pod, now_s)
     if pod.metadata.deletion_timestamp is None and (is_well or pod is first_unavailable):

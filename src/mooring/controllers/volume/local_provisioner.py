@@ -137,7 +137,7 @@ class LocalProvisionerController(Controller):
 
     async def _create_class(self) -> None:
         classes = self._classes.lister.list()
-        if default_class(classes) is not None or any(each.metadata.name == CLASS_NAME for each in classes):
+        if default_class(classes) is not None or any(found.metadata.name == CLASS_NAME for found in classes):
             return
         try:
             await self.client.create(STORAGE_CLASS, "", storage_class(), is_answer_wanted=False)

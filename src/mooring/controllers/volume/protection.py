@@ -60,7 +60,7 @@ class ProtectionController(Controller, Generic[AnyProtected]):
         if protected.metadata.deletion_timestamp is None:
             await self._write(protected, [*finalizers, self.finalizer])
         elif not await self.is_used(protected):
-            await self._write(protected, [each for each in finalizers if each != self.finalizer])
+            await self._write(protected, [finalizer for finalizer in finalizers if finalizer != self.finalizer])
         return DONE
 
     def _needs_sync(self, protected: AnyProtected) -> bool:

@@ -231,7 +231,9 @@ class VolumeProvisioner:
                     return
                 if PV_CONTROLLER_FINALIZER in volume.metadata.finalizers:
                     document = document_of(volume)
-                    remaining = [each for each in volume.metadata.finalizers if each != PV_CONTROLLER_FINALIZER]
+                    remaining = [
+                        finalizer for finalizer in volume.metadata.finalizers if finalizer != PV_CONTROLLER_FINALIZER
+                    ]
                     document["metadata"]["finalizers"] = remaining
                     volume = await self._writer.write_volume(volume, document)
                 if volume.metadata.deletion_timestamp is not None:

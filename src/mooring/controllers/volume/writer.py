@@ -210,15 +210,15 @@ def _is_migration_new(provisioner: str, migrated_to: str) -> bool:
 def _wanted_finalizers(volume: PersistentVolume, provisioner: str) -> Sequence[str]:
     finalizers = [*volume.metadata.finalizers]
     if provisioner in DRIVERS:
-        return [each for each in finalizers if each != PV_CONTROLLER_FINALIZER]
+        return [finalizer for finalizer in finalizers if finalizer != PV_CONTROLLER_FINALIZER]
     if not provisioner.startswith(IN_TREE_PREFIX):
         return finalizers
     policy = volume.spec.persistent_volume_reclaim_policy
     if policy == "Delete" and PV_CONTROLLER_FINALIZER not in finalizers:
         finalizers.append(PV_CONTROLLER_FINALIZER)
     elif policy in ("Retain", "Recycle"):
-        finalizers = [each for each in finalizers if each != PV_CONTROLLER_FINALIZER]
-    return [each for each in finalizers if each != EXTERNAL_PROVISIONER_FINALIZER]
+        finalizers = [finalizer for finalizer in finalizers if finalizer != PV_CONTROLLER_FINALIZER]
+    return [finalizer for finalizer in finalizers if finalizer != EXTERNAL_PROVISIONER_FINALIZER]
 
 
 class OwnWritesCache(Generic[AnyObject]):
