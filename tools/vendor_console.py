@@ -163,13 +163,13 @@ def problems(folder: Path, packages: tuple[Package, ...]) -> list[str]:
         (package.name, package.version, package.integrity) for package in packages
     ]:
         found.append(f"{folder}: other packages in manifest.json than in tools/vendor_console.py")
-    wanted = {name: digest for package in manifest for name, digest in package["sha256"].items()}
+    expected = {name: digest for package in manifest for name, digest in package["sha256"].items()}
     modules = (path for path in folder.iterdir() if path.suffix in (".css", ".js"))
     present = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in modules}
     found += [
         f"{name}: differs from manifest.json"
-        for name in sorted({*wanted} | {*present})
-        if wanted.get(name) != present.get(name)
+        for name in sorted({*expected} | {*present})
+        if expected.get(name) != present.get(name)
     ]
     return found
 

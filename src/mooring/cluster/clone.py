@@ -155,10 +155,10 @@ class _Cloner:
         """Priority classes that become the default when all pods are there."""
 
     async def run(self, documents: Iterable[Document]) -> None:
-        wanted = self._wanted(_latest(documents))
-        await self._each(self._add, implied_objects(wanted))
-        missing_accounts = accounts_missing(wanted)
-        for wave in in_waves(wanted):
+        taken = self._taken_over(_latest(documents))
+        await self._each(self._add, implied_objects(taken))
+        missing_accounts = accounts_missing(taken)
+        for wave in in_waves(taken):
             if any(_is(document, kinds.POD) for document in wave):
                 await self._each(self._add_account, missing_accounts)
                 missing_accounts = []
@@ -174,16 +174,16 @@ class _Cloner:
 
         await run_bounded(unless_stopped, items, limit=REQUESTS_AT_ONCE, name="clone")
 
-    def _wanted(self, documents: Sequence[Document]) -> list[Document]:
+    def _taken_over(self, documents: Sequence[Document]) -> list[Document]:
         nodes = frozenset(document["metadata"].get("name") for document in documents if _is(document, kinds.NODE))
-        wanted = []
+        taken = []
         for document in documents:
             reason = reason_to_leave_out(document, nodes)
             if reason:
                 self.report.left_out[reason][document["kind"]] += 1
             else:
-                wanted.append(document)
-        return wanted
+                taken.append(document)
+        return taken
 
     async def _add(self, document: Document) -> None:
         try:

@@ -181,10 +181,10 @@ class _Manifest:
         template = _part(spec, "template")
         self._change(_part(template, "spec"))
         owner = convert_as(view_type, {**document, "metadata": {**document["metadata"], "uid": "what-if"}})
-        wanted, there = _wanted(owner), await self._pods_there(view_type.kind, namespace, name)
+        replicas, there = _desired_replicas(owner), await self._pods_there(view_type.kind, namespace, name)
         if there:
-            self._notes.append(f"{view_type.kind} {name} has {there} of {wanted} pods already")
-        await self._add(pod_of_template(template, owner), name, namespace, wanted - there)
+            self._notes.append(f"{view_type.kind} {name} has {there} of {replicas} pods already")
+        await self._add(pod_of_template(template, owner), name, namespace, replicas - there)
 
     async def _add(self, pod: Document, name: str, namespace: str, copies: int) -> None:
         if copies < 1:
@@ -238,7 +238,7 @@ def _objects(manifest: str) -> Iterable[Document]:
     return documents
 
 
-def _wanted(owner: Workload) -> int:
+def _desired_replicas(owner: Workload) -> int:
     if not isinstance(owner, Job):
         return owner.spec.replicas if owner.spec.replicas is not None else 1
     parallelism = owner.spec.parallelism if owner.spec.parallelism is not None else 1

@@ -87,21 +87,21 @@ async def keep_published(client: Client, clock: Clock, server: AdvertisedServer)
         await publish(client, server, is_start=False)
 
 
-async def _write(client: Client, kind: Kind, key: tuple[str, str], wanted: Wanted) -> None:
+async def _write(client: Client, kind: Kind, key: tuple[str, str], desired: Wanted) -> None:
     """Write an object, unless it is as wanted. After a conflict with another server, try once more."""
     try:
-        await _write_once(client, kind, key, wanted)
+        await _write_once(client, kind, key, desired)
     except (AlreadyExistsError, ConflictError):
-        await _write_once(client, kind, key, wanted)
+        await _write_once(client, kind, key, desired)
 
 
-async def _write_once(client: Client, kind: Kind, key: tuple[str, str], wanted: Wanted) -> None:
+async def _write_once(client: Client, kind: Kind, key: tuple[str, str], desired: Wanted) -> None:
     try:
         found: Document = msgspec.json.decode(await client.get(kind, *key))
     except NotFoundError:
-        await client.create(kind, key[0], wanted(None))
+        await client.create(kind, key[0], desired(None))
         return
-    document = wanted(found)
+    document = desired(found)
     if document != found:
         await client.update(kind, *key, document)
 

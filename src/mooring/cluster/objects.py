@@ -63,9 +63,9 @@ async def create_object(api_server: ApiServer, client: LoopbackClient, document:
 async def _wait_served(api_server: ApiServer, definition: Document) -> None:
     """Wait until the versions of a definition are served, at most `ESTABLISHED_S_MAX`: its names may be taken."""
     spec = definition["spec"]
-    wanted = [f"{spec['group']}/{version['name']}" for version in spec["versions"] if version.get("served")]
+    versions = [f"{spec['group']}/{version['name']}" for version in spec["versions"] if version.get("served")]
     for _ in range(int(ESTABLISHED_S_MAX / POLL_S)):
-        if all(api_server.resources.find(api_version, spec["names"]["plural"]) for api_version in wanted):
+        if all(api_server.resources.find(api_version, spec["names"]["plural"]) for api_version in versions):
             return
         await api_server.clock.wait(POLL_S)
 

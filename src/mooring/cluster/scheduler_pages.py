@@ -295,11 +295,11 @@ def _verbosity_page(set_verbosity: Callable[[int], None]) -> Page:
     def page(page_request: PageRequest) -> PageResponse:
         if page_request.method != "PUT":
             return text("unsupported http method\n", 406)
-        wanted = page_request.body.decode(errors="replace").strip()
-        if not is_whole_number(wanted):
-            return text(f"failed to set klog.logging.verbosity to {wanted!r}: wanted a number\n", 400)
-        set_verbosity(int(wanted))
-        return text(f"successfully set klog.logging.verbosity to {wanted}")
+        number = page_request.body.decode(errors="replace").strip()
+        if not is_whole_number(number):
+            return text(f"failed to set klog.logging.verbosity to {number!r}: wanted a number\n", 400)
+        set_verbosity(int(number))
+        return text(f"successfully set klog.logging.verbosity to {number}")
 
     return page
 

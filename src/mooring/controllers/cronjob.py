@@ -368,10 +368,10 @@ class CronJobController(OwnerController[CronJob]):
         """Create the Job of a time. None if another owner has a Job of that name, or the status lists it."""
         cron_job = state.cron_job
         namespace = cron_job.metadata.namespace
-        wanted = job_document(cron_job, scheduled_s)
-        name = wanted["metadata"]["name"]
+        document = job_document(cron_job, scheduled_s)
+        name = document["metadata"]["name"]
         try:
-            job = decode_as(Job, await self.client.create(JOB, namespace, wanted))
+            job = decode_as(Job, await self.client.create(JOB, namespace, document))
         except AlreadyExistsError:
             # Perhaps created in an earlier sync whose status was not written.
             job = decode_as(Job, await self.client.get(JOB, namespace, name))

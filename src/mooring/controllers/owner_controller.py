@@ -157,8 +157,8 @@ async def _why_not_adopt(client: Client, owner: ApiObject) -> str:
     found = fresh["metadata"]
     assert isinstance(found, dict), f"{owner.kind} {owner.key} came without metadata"
     if found.get("uid") != metadata.uid:
-        wanted = f"got uid {found.get('uid')}, wanted {metadata.uid}"
-        return f"can't recheck DeletionTimestamp: original {owner.kind} {owner.key} is gone: {wanted}"
+        difference = f"got uid {found.get('uid')}, wanted {metadata.uid}"
+        return f"can't recheck DeletionTimestamp: original {owner.kind} {owner.key} is gone: {difference}"
     if found.get("deletionTimestamp") is not None:
         return f"{owner.key} has just been deleted at {found['deletionTimestamp']}"
     return ""

@@ -62,11 +62,11 @@ _read = msgspec.json.Decoder(_Pod).decode
 
 def pod_of_template(template: Document, owner: ApiObject) -> Document:
     """A pod of a template, controlled by its owner. It shares its parts with the template."""
-    wanted: Document = template.get("metadata") or {}
+    template_metadata: Document = template.get("metadata") or {}
     metadata: Document = {"generateName": f"{owner.metadata.name}-", "ownerReferences": [owner_reference(owner)]}
     for part in ("labels", "annotations", "finalizers"):
-        if wanted.get(part):
-            metadata[part] = wanted[part]
+        if template_metadata.get(part):
+            metadata[part] = template_metadata[part]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}
 
 

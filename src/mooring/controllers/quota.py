@@ -230,10 +230,10 @@ class ResourceQuotaController(Controller):
             self.queue.add(quota.key)
 
 
-def _is_same(wanted: dict[str, str], found: ResourceList) -> bool:
-    if wanted.keys() != found.keys():
+def _is_same(expected: dict[str, str], found: ResourceList) -> bool:
+    if expected.keys() != found.keys():
         return False
-    return all(parse_quantity(raw) == parse_quantity(found[name]) for name, raw in wanted.items())
+    return all(parse_quantity(raw) == parse_quantity(found[name]) for name, raw in expected.items())
 
 
 def _frees_service(old: Service, new: Service) -> bool:

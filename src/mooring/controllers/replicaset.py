@@ -69,11 +69,11 @@ class PodCounts:
     terminating: int = 0
 
 
-def selector_of(wanted: AnySet) -> LabelMatcher:
+def selector_of(owner: AnySet) -> LabelMatcher:
     """The selector of a set. Raises `LabelSelectorError`."""
-    if isinstance(wanted, ReplicationController):
-        return matcher_of_pairs(wanted.spec.selector or {})
-    return compile_selector(wanted.spec.selector)
+    if isinstance(owner, ReplicationController):
+        return matcher_of_pairs(owner.spec.selector or {})
+    return compile_selector(owner.spec.selector)
 
 
 def pods_to_add(owner: AnySet, active: int) -> int:
@@ -81,10 +81,10 @@ def pods_to_add(owner: AnySet, active: int) -> int:
     return max(-BURST_MAX, min(replicas_of(owner) - active, BURST_MAX))
 
 
-def count_pods(wanted: AnySet, active: Iterable[Pod], terminating: int, now_s: float) -> PodCounts:
+def count_pods(owner: AnySet, active: Iterable[Pod], terminating: int, now_s: float) -> PodCounts:
     """Count pods one by one. `active` are the active pods of the set."""
-    template_labels = wanted.spec.template.metadata.labels
-    min_ready_s = wanted.spec.min_ready_seconds
+    template_labels = owner.spec.template.metadata.labels
+    min_ready_s = owner.spec.min_ready_seconds
     all_active = fully_labeled = ready = available = 0
     for pod in active:
         all_active += 1
@@ -96,10 +96,10 @@ def count_pods(wanted: AnySet, active: Iterable[Pod], terminating: int, now_s: f
 
 
 def count_from_index(
-    wanted: AnySet, selector: LabelMatcher, counts_by_labels: Mapping[LabelsKey, StateCounts]
+    owner: AnySet, selector: LabelMatcher, counts_by_labels: Mapping[LabelsKey, StateCounts]
 ) -> PodCounts | None:
     """Count pods by the index. None if a pod must be read, because it is released or becomes available later."""
-    template_labels = wanted.spec.template.metadata.labels
+    template_labels = owner.spec.template.metadata.labels
     active = fully_labeled = ready = terminating = 0
     for key, counts in counts_by_labels.items():
         labels = dict(key)
@@ -112,22 +112,22 @@ def count_from_index(
         terminating += counts.terminating
         if carries(labels, template_labels):
             fully_labeled += counts.active
-    if ready and wanted.spec.min_ready_seconds > 0:
+    if ready and owner.spec.min_ready_seconds > 0:
         return None
     return PodCounts(active, fully_labeled, ready, ready, terminating)
 
 
-def plan_status(wanted: AnySet, counts: PodCounts, failure: str | None, now: str) -> ReplicaSetStatus:
+def plan_status(owner: AnySet, counts: PodCounts, failure: str | None, now: str) -> ReplicaSetStatus:
     """The new status. `failure` is the error of the last creation or deletion."""
-    has_terminating = isinstance(wanted, ReplicaSet)
+    has_terminating = isinstance(owner, ReplicaSet)
     return ReplicaSetStatus(
         replicas=counts.active,
         fully_labeled_replicas=counts.fully_labeled,
         ready_replicas=counts.ready,
         available_replicas=counts.available,
         terminating_replicas=counts.terminating if has_terminating else None,
-        observed_generation=wanted.metadata.generation,
-        conditions=_conditions(wanted, counts, failure, now),
+        observed_generation=owner.metadata.generation,
+        conditions=_conditions(owner, counts, failure, now),
     )
 
 
@@ -136,16 +136,16 @@ def status_document(status: ReplicaSetStatus) -> Document:
     return {"replicas": status.replicas, **view_document(status)}
 
 
-def carries(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+def carries(labels: Mapping[str, str], expected: Mapping[str, str]) -> bool:
     """Whether labels include all wanted ones."""
-    return all(labels.get(key) == value for key, value in wanted.items())
+    return all(labels.get(key) == value for key, value in expected.items())
 
 
-def _conditions(wanted: AnySet, counts: PodCounts, failure: str | None, now: str) -> tuple[Condition, ...]:
-    conditions = wanted.status.conditions
+def _conditions(owner: AnySet, counts: PodCounts, failure: str | None, now: str) -> tuple[Condition, ...]:
+    conditions = owner.status.conditions
     has_failed = any(condition.type == REPLICA_FAILURE for condition in conditions)
     if failure is not None and not has_failed:
-        missing = replicas_of(wanted) - counts.active
+        missing = replicas_of(owner) - counts.active
         reason = "FailedCreate" if missing > 0 else "FailedDelete" if missing < 0 else ""
         failed = Condition(
             type=REPLICA_FAILURE, status="True", reason=reason, message=failure, last_transition_time=now

@@ -360,11 +360,11 @@ def must_reserve(claim: ResourceClaim, pod: Pod) -> bool:
 
 def template_claim(pod: Pod, use: PodResourceClaim, template: ResourceClaimTemplate) -> Document:
     """The claim of a pod, from a template."""
-    wanted: Document = document_of(template).get("spec") or {}
-    metadata_wanted: Document = wanted.get("metadata") or {}
+    template_spec: Document = document_of(template).get("spec") or {}
+    template_metadata: Document = template_spec.get("metadata") or {}
     metadata: Document = {
         "generateName": generated_base(pod.metadata.name, use.name),
-        "annotations": {**(metadata_wanted.get("annotations") or {}), POD_CLAIM_NAME_ANNOTATION: use.name},
+        "annotations": {**(template_metadata.get("annotations") or {}), POD_CLAIM_NAME_ANNOTATION: use.name},
         "ownerReferences": [
             {
                 "apiVersion": "v1",
@@ -375,13 +375,13 @@ def template_claim(pod: Pod, use: PodResourceClaim, template: ResourceClaimTempl
             }
         ],
     }
-    if metadata_wanted.get("labels"):
-        metadata["labels"] = metadata_wanted["labels"]
+    if template_metadata.get("labels"):
+        metadata["labels"] = template_metadata["labels"]
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
         "metadata": metadata,
-        "spec": wanted.get("spec") or {},
+        "spec": template_spec.get("spec") or {},
     }
 
 

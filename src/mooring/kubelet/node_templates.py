@@ -172,8 +172,8 @@ class _TemplateReader:
                 case dict() if len(value) == 1 and next(iter(value)) in _TYPED_ATTRIBUTES:
                     found[key] = value
                 case _:
-                    wanted = f"a text, a whole number, true or false, or one of {', '.join(_TYPED_ATTRIBUTES)}"
-                    self._add(f"{path}.{key}", f"found {value!r}, wanted {wanted}")
+                    expected = f"a text, a whole number, true or false, or one of {', '.join(_TYPED_ATTRIBUTES)}"
+                    self._add(f"{path}.{key}", f"found {value!r}, wanted {expected}")
         return found
 
     # --- types ---

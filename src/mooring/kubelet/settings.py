@@ -184,8 +184,8 @@ class KubeletSettings:
         if self.lease_s <= 0:
             raise ValueError(f"the lease duration is {self.lease_s} s; wanted 1 or more")
         if not is_node_name(f"{self.name_prefix}0"):
-            wanted = "lower case letters, digits, - and ., and a letter or digit first"
-            raise ValueError(f"nodes would be called {self.name_prefix + '0'!r}; wanted {wanted}")
+            expected = "lower case letters, digits, - and ., and a letter or digit first"
+            raise ValueError(f"nodes would be called {self.name_prefix + '0'!r}; wanted {expected}")
         common = {name for name in self._plain_names() if name in self._templates_by_name()}
         if common:
             raise ValueError(f"node {min(common)} is named by the prefix {self.name_prefix!r} and by a template")

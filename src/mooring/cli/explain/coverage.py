@@ -224,8 +224,8 @@ class _Missing:
             return "ResourceClaim"
         if not open_claims:
             return None
-        wanted = {name for claim in open_claims for name in _device_classes_of(claim)}
-        if "DeviceClass" not in self._supplied and not wanted <= self._device_classes.keys():
+        class_names = {name for claim in open_claims for name in _device_classes_of(claim)}
+        if "DeviceClass" not in self._supplied and not class_names <= self._device_classes.keys():
             return "DeviceClass"
         return "ResourceSlice" if "ResourceSlice" not in self._supplied else None
 

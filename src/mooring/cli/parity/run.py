@@ -279,9 +279,9 @@ class _ParityRun:
             return
         victims: list[Pod] = []
         if pod is not None:
-            wanted = {victim.key for victim in decision.preemption.victims} if decision.preemption else set()
+            expected = {victim.key for victim in decision.preemption.victims} if decision.preemption else set()
             if pod.status.nominated_node_name:
-                victims = await self._victims(client, wanted)
+                victims = await self._victims(client, expected)
             ranks = {
                 placed_pod.key: (placed_pod.spec.priority or 0, placed_pod.status.start_time or "")
                 for placed_pod in placed
@@ -309,12 +309,12 @@ class _ParityRun:
             await self._clock.wait(CHECK_S)
         return None
 
-    async def _victims(self, client: Client, wanted: set[str]) -> list[Pod]:
+    async def _victims(self, client: Client, expected: set[str]) -> list[Pod]:
         """The pods that are being deleted, when they are those that our engine names or `VICTIMS_S_MAX` is over."""
         deadline_s = self._clock.now_s() + VICTIMS_S_MAX
         while True:
             found = [pod for pod in await _placed_pods(client) if pod.metadata.deletion_timestamp is not None]
-            if {pod.key for pod in found} == wanted or self._clock.now_s() > deadline_s:
+            if {pod.key for pod in found} == expected or self._clock.now_s() > deadline_s:
                 return found
             await self._clock.wait(CHECK_S)
 

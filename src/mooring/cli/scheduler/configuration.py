@@ -128,15 +128,15 @@ def _with_kubeconfig(
     ignored = sorted((_CLIENT_FLAGS.keys() | _TOP_FLAGS.keys()) & given - {"kubeconfig"})
     if ignored:
         logger.warning("ignored, because --config is given: %s", ", ".join(f"--{name}" for name in ignored))
-    named, wanted = configuration.client_connection.kubeconfig, str(flags["kubeconfig"])
-    if not wanted or wanted == named:
+    named, requested = configuration.client_connection.kubeconfig, str(flags["kubeconfig"])
+    if not requested or requested == named:
         return configuration
     if named:
         file = str(flags["config"])
         raise input_error(
-            f"--kubeconfig {wanted} contradicts clientConnection.kubeconfig: {named}; leave one out", file
+            f"--kubeconfig {requested} contradicts clientConnection.kubeconfig: {named}; leave one out", file
         )
-    return replace(configuration, client_connection=replace(configuration.client_connection, kubeconfig=wanted))
+    return replace(configuration, client_connection=replace(configuration.client_connection, kubeconfig=requested))
 
 
 def _chosen(names: Mapping[str, str], flags: Mapping[str, FlagValue], given: frozenset[str]) -> dict[str, Any]:

@@ -87,7 +87,7 @@ class SimulateOutcome:
     """The results in order of policies and seeds."""
 
     results: list[SimulationResult]
-    wanted: int
+    planned: int
     is_interrupted: bool
     assertions: list[Assertion]
 
@@ -128,8 +128,8 @@ def parsed_assertion(text: str) -> Assertion:
     """Raises `InputError`."""
     match = _ASSERTION.fullmatch(text)
     if match is None:
-        wanted = "wanted a figure, one of <= >= == < >, and a number, such as p99_wait_s <= 30"
-        raise input_error(f"--assert {text!r}: {wanted}")
+        expected = "wanted a figure, one of <= >= == < >, and a number, such as p99_wait_s <= 30"
+        raise input_error(f"--assert {text!r}: {expected}")
     return Assertion(text, match[1] or "", match[2], match[3], float(match[4]))
 
 

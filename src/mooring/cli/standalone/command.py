@@ -226,14 +226,14 @@ def nodes(
     run.start_logging(options)
     shape = shape_options(flags)
     templates_only = shape.node_templates is not None and count is None
-    wanted = count if count is not None else 1 if runtime == PROCESS else 0 if templates_only else SIMULATED_COUNT
-    shapes = node_shapes(shape, wanted, runtime, name_prefix)
+    node_count = count if count is not None else 1 if runtime == PROCESS else 0 if templates_only else SIMULATED_COUNT
+    shapes = node_shapes(shape, node_count, runtime, name_prefix)
     if runtime == PROCESS:
-        run.run_real_nodes(options, count=wanted, directory=data_dir, pod_users=pod_users or "")
+        run.run_real_nodes(options, count=node_count, directory=data_dir, pod_users=pod_users or "")
         return
     run.run_nodes(
         options,
-        count=wanted,
+        count=node_count,
         name_prefix=name_prefix,
         shapes=shapes,
         node_lease_s=node_lease_s,

@@ -209,10 +209,10 @@ def run_real_nodes(options: StandaloneOptions, *, count: int, directory: Path | 
 
     async def work(client: Client) -> None:
         connection = options.connection(clock)
-        wanted = ProcessNodes(
+        nodes = ProcessNodes(
             count, directory, options.port, options.bind_address, pod_users=pod_users, api_server_url=connection.server
         )
-        await run_process_nodes(client, connection, clock, entropy.fork("nodes"), wanted, health)
+        await run_process_nodes(client, connection, clock, entropy.fork("nodes"), nodes, health)
 
     # One lease per machine: the machines have different nodes and do not replace each other.
     # The port opens with the kubelets, which serve the logs of their pods on it.

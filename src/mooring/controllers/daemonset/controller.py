@@ -345,9 +345,9 @@ class DaemonSetRevisions:
         name = f"{metadata.name}-{hashed}"
         labels = {**daemon_set.spec.template.metadata.labels, CONTROLLER_REVISION_HASH_LABEL: hashed}
         annotations = document["metadata"].get("annotations") or {}
-        wanted = new_revision(daemon_set, data, number, name, labels, annotations)
+        document = new_revision(daemon_set, data, number, name, labels, annotations)
         try:
-            answer = await self._client.create(CONTROLLER_REVISION, metadata.namespace, wanted)
+            answer = await self._client.create(CONTROLLER_REVISION, metadata.namespace, document)
         except AlreadyExistsError as error:
             known = await read_revision(self._client, metadata.namespace, name)
             if data_of(known) == data:

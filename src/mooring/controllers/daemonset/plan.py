@@ -119,16 +119,16 @@ def with_daemon_tolerations(spec: Document) -> Document:
     """The pod spec with the tolerations of a DaemonSet pod. Equal ones with a time limit are replaced."""
     tolerations: list[Document] = [*(spec.get("tolerations") or [])]
     for toleration in daemon_tolerations(bool(spec.get("hostNetwork"))):
-        wanted = {"key": toleration.key, "operator": toleration.operator, "effect": toleration.effect}
+        expected = {"key": toleration.key, "operator": toleration.operator, "effect": toleration.effect}
         alike = [
             index
             for index, known in enumerate(tolerations)
-            if all(known.get(part, "") == wanted.get(part, "") for part in ("key", "operator", "effect", "value"))
+            if all(known.get(part, "") == expected.get(part, "") for part in ("key", "operator", "effect", "value"))
         ]
         for index in alike:
-            tolerations[index] = wanted
+            tolerations[index] = expected
         if not alike:
-            tolerations.append(wanted)
+            tolerations.append(expected)
     return {**spec, "tolerations": tolerations}
 
 
@@ -166,11 +166,11 @@ def _evaluate(requirements: _NodeRequirements, node: Node) -> NodeFit:
     return NodeFit(should_run=False, may_stay=not is_evicted)
 
 
-def daemon_pod(wanted: DaemonSet, hashed: str) -> Document:
+def daemon_pod(daemon_set: DaemonSet, hashed: str) -> Document:
     """A pod of the template, without its node."""
-    pod = pod_of_template(document_of(wanted)["spec"].get("template") or {}, wanted)
+    pod = pod_of_template(document_of(daemon_set)["spec"].get("template") or {}, daemon_set)
     labels = {**(pod["metadata"].get("labels") or {})}
-    generation = template_generation(wanted)
+    generation = template_generation(daemon_set)
     if generation is not None:
         labels[TEMPLATE_GENERATION_LABEL] = generation
     if hashed:

@@ -187,9 +187,9 @@ class DeploymentController(OwnerController[Deployment]):
         if down or self._has_old_pods(state):
             return await self._write_rollout_status(state)
         new = state.new if state.new is not None else await self._create_new_set(state)
-        wanted = replicas_of(state.stored)
-        if replicas_of(new) != wanted:
-            await self._resize(state, [Resize(new, wanted)])
+        replicas = replicas_of(state.stored)
+        if replicas_of(new) != replicas:
+            await self._resize(state, [Resize(new, replicas)])
         if is_complete(state.stored, state.draft.status):
             await self._clean_up(state)
         return await self._write_rollout_status(state)

@@ -147,16 +147,16 @@ def by_revision(sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
 
 def new_set_annotations(deployment: Deployment, present: Mapping[str, str], revision: int) -> dict[str, str]:
     """The annotations of the new ReplicaSet, given its present ones."""
-    wanted = dict(present)
-    wanted |= {key: value for key, value in deployment.metadata.annotations.items() if key not in OWN_ANNOTATIONS}
+    merged = dict(present)
+    merged |= {key: value for key, value in deployment.metadata.annotations.items() if key not in OWN_ANNOTATIONS}
     before_text = present.get(DEPLOYMENT_REVISION)
     before = parse_int64(before_text) if before_text else 0
     if before is None or before >= revision:
-        return wanted
-    wanted[DEPLOYMENT_REVISION] = str(revision)
+        return merged
+    merged[DEPLOYMENT_REVISION] = str(revision)
     if before_text is not None:
-        wanted[DEPLOYMENT_REVISION_HISTORY] = _longer_history(present.get(DEPLOYMENT_REVISION_HISTORY, ""), before_text)
-    return wanted
+        merged[DEPLOYMENT_REVISION_HISTORY] = _longer_history(present.get(DEPLOYMENT_REVISION_HISTORY, ""), before_text)
+    return merged
 
 
 def _longer_history(history: str, revision: str) -> str:
@@ -179,13 +179,13 @@ def new_set_document(deployment: Deployment, collision_count: int | None, revisi
     selector: Document = spec.get("selector") or {}
     match_labels = {**(selector.get("matchLabels") or {}), POD_TEMPLATE_HASH: hashed}
     annotations = new_set_annotations(deployment, {}, revision) | size_annotations(deployment)
-    wanted: Document = {
+    new_spec: Document = {
         "replicas": replicas,
         "selector": {**selector, "matchLabels": match_labels},
         "template": template,
     }
     if deployment.spec.min_ready_seconds:
-        wanted["minReadySeconds"] = deployment.spec.min_ready_seconds
+        new_spec["minReadySeconds"] = deployment.spec.min_ready_seconds
     return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
@@ -196,7 +196,7 @@ def new_set_document(deployment: Deployment, collision_count: int | None, revisi
             "annotations": annotations,
             "ownerReferences": [owner_reference(deployment)],
         },
-        "spec": wanted,
+        "spec": new_spec,
     }
 
 

@@ -73,19 +73,19 @@ def _surge_and_unavailable(deployment: Deployment) -> tuple[int, int]:
 
 def new_set_size(deployment: Deployment, sets: Sequence[ReplicaSet], current: int) -> int:
     """The size of the new ReplicaSet, at present `current`: as large as maxSurge allows. `sets` include it."""
-    wanted = replicas_of(deployment)
+    replicas = replicas_of(deployment)
     if not is_rolling(deployment):
-        return wanted
+        return replicas
     rolling = deployment.spec.strategy.rolling_update
-    surge = scaled_value(rolling.max_surge, wanted, is_rounded_up=True) if rolling is not None else 0
-    allowed = wanted + surge - sum_of_sizes(sets)
-    return current + min(allowed, wanted - current) if allowed > 0 else current
+    surge = scaled_value(rolling.max_surge, replicas, is_rounded_up=True) if rolling is not None else 0
+    allowed = replicas + surge - sum_of_sizes(sets)
+    return current + min(allowed, replicas - current) if allowed > 0 else current
 
 
 def rolling_up(deployment: Deployment, new: ReplicaSet, sets: Sequence[ReplicaSet]) -> list[Resize]:
     """Scale the new ReplicaSet up as far as allowed."""
-    wanted, current = replicas_of(deployment), replicas_of(new)
-    size = wanted if current >= wanted else new_set_size(deployment, sets, current)
+    replicas, current = replicas_of(deployment), replicas_of(new)
+    size = replicas if current >= replicas else new_set_size(deployment, sets, current)
     return [Resize(new, size)] if size != current else []
 
 
@@ -133,23 +133,23 @@ def _shrink(steps: list[Resize], sizes: list[int], index: int, target: ReplicaSe
 
 def is_scaling(deployment: Deployment, sets: Sequence[ReplicaSet]) -> bool:
     """Whether the Deployment was scaled since its ReplicaSets got their sizes."""
-    wanted = replicas_of(deployment)
+    replicas = replicas_of(deployment)
     desired = [
         annotated_count(replica_set, DEPLOYMENT_DESIRED_REPLICAS)
         for replica_set in sets
         if replicas_of(replica_set) > 0
     ]
-    return any(count is not None and count != wanted for count in desired)
+    return any(count is not None and count != replicas for count in desired)
 
 
 def plan_scaling(deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> list[Resize]:
     """Sizes after the Deployment was scaled, or while it is paused. Unchanged sizes may get new annotations."""
     only = _active_or_latest(new, old)
     if only is not None:
-        wanted = replicas_of(deployment)
+        replicas = replicas_of(deployment)
         # Also if only the annotation differs: otherwise the Deployment would count as being scaled forever, and no
         # rollout would continue. (kube-controller-manager has this bug.)
-        return [Resize(only, wanted)] if replicas_of(only) != wanted or is_scaling(deployment, [only]) else []
+        return [Resize(only, replicas)] if replicas_of(only) != replicas or is_scaling(deployment, [only]) else []
     if _is_saturated(deployment, new):
         return [Resize(replica_set, 0) for replica_set in old if replicas_of(replica_set) > 0]
     return _proportional(deployment, new, old) if is_rolling(deployment) else []
@@ -165,12 +165,12 @@ def _active_or_latest(new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> Repl
 
 
 def _is_saturated(deployment: Deployment, new: ReplicaSet | None) -> bool:
-    wanted = replicas_of(deployment)
+    replicas = replicas_of(deployment)
     return (
         new is not None
-        and annotated_count(new, DEPLOYMENT_DESIRED_REPLICAS) == wanted
-        and replicas_of(new) == wanted
-        and new.status.available_replicas == wanted
+        and annotated_count(new, DEPLOYMENT_DESIRED_REPLICAS) == replicas
+        and replicas_of(new) == replicas
+        and new.status.available_replicas == replicas
     )
 
 

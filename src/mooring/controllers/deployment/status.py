@@ -140,11 +140,11 @@ def _deadline_s(deployment: Deployment) -> int:
 
 def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
     """Whether all pods have the new template and are available, and no old pod is left."""
-    wanted = replicas_of(deployment)
+    replicas = replicas_of(deployment)
     return (
-        status.updated_replicas == wanted
-        and status.replicas == wanted
-        and status.available_replicas == wanted
+        status.updated_replicas == replicas
+        and status.replicas == replicas
+        and status.available_replicas == replicas
         and status.observed_generation >= deployment.metadata.generation
     )
 

@@ -71,8 +71,8 @@ def expected_pods(budget: PodDisruptionBudget, groups: Sequence[PodGroup], scale
     """The expected counts. `scales` by uid of the owner, needed only with `needs_scales`."""
     spec = budget.spec
     if not needs_scales(budget):
-        wanted = spec.min_available if isinstance(spec.min_available, int) else None
-        return Expected(0 if wanted is None else sum(len(group.names) for group in groups), wanted or 0)
+        healthy_min = spec.min_available if isinstance(spec.min_available, int) else None
+        return Expected(0 if healthy_min is None else sum(len(group.names) for group in groups), healthy_min or 0)
     total = sum({scale.uid: scale.replicas for scale in scales.values()}.values())
     has_unmanaged_pods = any(group.owner is None for group in groups)
     if spec.max_unavailable is not None:

@@ -157,9 +157,9 @@ def are_labels_right(found: Mapping[str, str], service: Service) -> bool:
     return rest == dict(service.metadata.labels)
 
 
-def are_subsets_same(found: list[Document], wanted: list[Document]) -> bool:
+def are_subsets_same(found: list[Document], expected: list[Document]) -> bool:
     """Equality in any order, without the resource versions of pods."""
-    return sorted(map(_comparable, found)) == sorted(map(_comparable, wanted))
+    return sorted(map(_comparable, found)) == sorted(map(_comparable, expected))
 
 
 def _comparable(subset: Document) -> str:

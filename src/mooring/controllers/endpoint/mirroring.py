@@ -116,33 +116,33 @@ class EndpointSliceMirroringController(Controller):
 
     async def sync(self, key: str) -> Outcome:
         endpoints = self._endpoints.lister.by_key(key)
-        wanted: dict[str, Document] = {}
+        expected: dict[str, Document] = {}
         if endpoints is not None and is_mirrored(endpoints, self._services.lister.by_key(key)):
-            wanted = {document["metadata"]["name"]: document for document in mirrored_slices(endpoints)}
+            expected = {document["metadata"]["name"]: document for document in mirrored_slices(endpoints)}
         found = {
             endpoint_slice.metadata.name: endpoint_slice
             for endpoint_slice in self._slices.lister.by_index(BY_SERVICE, key)
         }
         namespace = key.partition("/")[0]
         try:
-            for name, document in wanted.items():
+            for name, document in expected.items():
                 await self._write(namespace, document, found.get(name))
-            for name in found.keys() - wanted.keys():
+            for name in found.keys() - expected.keys():
                 await self._delete(namespace, name)
         except ClientError as error:
             return DONE if is_namespace_terminating(error) else Failed(str(error))
         return DONE
 
-    async def _write(self, namespace: str, wanted: Document, found: EndpointSlice | None) -> None:
+    async def _write(self, namespace: str, expected: Document, found: EndpointSlice | None) -> None:
         """Raises `ClientError`."""
         if found is None:
-            await self.client.create(ENDPOINT_SLICE, namespace, wanted, is_answer_wanted=False)
+            await self.client.create(ENDPOINT_SLICE, namespace, expected, is_answer_wanted=False)
             return
         document = document_of(found)
-        metadata: Document = {**document["metadata"], **wanted["metadata"]}
+        metadata: Document = {**document["metadata"], **expected["metadata"]}
         if not metadata["annotations"]:
             del metadata["annotations"]
-        changed: dict[str, Any] = {**document, **wanted, "metadata": metadata}
+        changed: dict[str, Any] = {**document, **expected, "metadata": metadata}
         if changed != document:
             await self.client.update(ENDPOINT_SLICE, namespace, found.metadata.name, changed)
 

@@ -100,11 +100,11 @@ def plan_slices(
     changes = SliceChanges()
     own = [endpoint_slice for endpoint_slice in slices if is_owned_by(endpoint_slice, service)]
     changes.to_delete += [endpoint_slice for endpoint_slice in slices if endpoint_slice not in own]
-    wanted = _wanted_endpoints(service, family, pods, zone_of_node, changes)
-    for key, (ports, endpoints) in wanted.items():
+    desired = _desired_endpoints(service, family, pods, zone_of_node, changes)
+    for key, (ports, endpoints) in desired.items():
         same_ports = [endpoint_slice for endpoint_slice in own if _port_key(endpoint_slice.ports) == key]
         _plan_ports(service, ports, endpoints, same_ports, limit, changes)
-    changes.to_delete += [endpoint_slice for endpoint_slice in own if _port_key(endpoint_slice.ports) not in wanted]
+    changes.to_delete += [endpoint_slice for endpoint_slice in own if _port_key(endpoint_slice.ports) not in desired]
     if len(changes.to_delete) == len(slices) and not changes.to_create:
         if len(slices) == 1 and _is_placeholder(slices[0], service):
             changes.to_delete.clear()
@@ -114,7 +114,7 @@ def plan_slices(
     return changes
 
 
-def _wanted_endpoints(
+def _desired_endpoints(
     service: Service,
     family: str,
     pods: Iterable[Pod],
@@ -122,12 +122,12 @@ def _wanted_endpoints(
     changes: SliceChanges,
 ) -> dict[object, tuple[Ports, dict[EndpointKey, Endpoint]]]:
     """The desired endpoints by ports, then by key."""
-    wanted: dict[object, tuple[Ports, dict[EndpointKey, Endpoint]]] = {}
+    desired: dict[object, tuple[Ports, dict[EndpointKey, Endpoint]]] = {}
     for pod in pods:
         if not has_address(pod):
             continue
         ports = ports_of(service, pod)
-        _, endpoints = wanted.setdefault(_port_key(ports), (ports, {}))
+        _, endpoints = desired.setdefault(_port_key(ports), (ports, {}))
         zone = zone_of_node(pod.spec.node_name)
         if zone is None and not service.spec.publish_not_ready_addresses:
             changes.errors.append(
@@ -137,7 +137,7 @@ def _wanted_endpoints(
         endpoint = endpoint_of(pod, service, family, zone or None)
         if endpoint.addresses:
             endpoints[_endpoint_key(endpoint)] = endpoint
-    return wanted
+    return desired
 
 
 def endpoint_of(pod: Pod, service: Service, family: str, zone: str | None) -> Endpoint:
@@ -178,23 +178,23 @@ def _wants_topology_hints(service: Service) -> bool:
 def _plan_ports(
     service: Service,
     ports: Ports,
-    wanted: dict[EndpointKey, Endpoint],
+    desired: dict[EndpointKey, Endpoint],
     slices: Sequence[EndpointSlice],
     limit: int,
     changes: SliceChanges,
 ) -> None:
-    """Plan the endpoints with the same ports. Empties `wanted`."""
+    """Plan the endpoints with the same ports. Empties `desired`."""
     to_update: list[DesiredSlice] = []
     unchanged: list[EndpointSlice] = []
     for endpoint_slice in slices:
-        remaining, is_changed = _remaining_endpoints(endpoint_slice, wanted)
+        remaining, is_changed = _remaining_endpoints(endpoint_slice, desired)
         if is_changed and not remaining:
             changes.to_delete.append(endpoint_slice)
         elif is_changed or not _has_labels_of(endpoint_slice, service):
             to_update.append(DesiredSlice(endpoint_slice.ports, remaining, endpoint_slice))
         else:
             unchanged.append(endpoint_slice)
-    left = [*wanted.values()]
+    left = [*desired.values()]
     for draft in sorted(to_update, key=lambda draft: -len(draft.endpoints)):
         _fill(draft, left, limit)
     while left:
@@ -211,13 +211,13 @@ def _plan_ports(
 
 
 def _remaining_endpoints(
-    endpoint_slice: EndpointSlice, wanted: dict[EndpointKey, Endpoint]
+    endpoint_slice: EndpointSlice, desired: dict[EndpointKey, Endpoint]
 ) -> tuple[list[Endpoint], bool]:
-    """The endpoints that stay in a slice, and whether the slice changes. Removes them from `wanted`."""
+    """The endpoints that stay in a slice, and whether the slice changes. Removes them from `desired`."""
     remaining: list[Endpoint] = []
     is_changed = False
     for endpoint in endpoint_slice.endpoints:
-        now = wanted.pop(_endpoint_key(endpoint), None)
+        now = desired.pop(_endpoint_key(endpoint), None)
         if now is None:
             is_changed = True
             continue

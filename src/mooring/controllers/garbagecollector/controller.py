@@ -223,10 +223,10 @@ class GarbageCollectorController(Controller):
     def _follow_custom_kinds(self) -> None:
         if self._group is None:
             return
-        wanted = dict.fromkeys(self._kinds.custom())
-        for kind in [kind for kind in self._custom_watches if kind not in wanted]:
+        kinds = dict.fromkeys(self._kinds.custom())
+        for kind in [kind for kind in self._custom_watches if kind not in kinds]:
             self._custom_watches.pop(kind).cancel()
-        for kind in wanted:
+        for kind in kinds:
             if kind not in self._custom_watches:
                 self._custom_watches[kind] = self._watch(kind, self._group)
 

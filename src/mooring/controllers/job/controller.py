@@ -178,8 +178,8 @@ class JobController(PodOwnerController[Job]):
                 deleted, ready, error = await self._job_pods.delete_unneeded(summary.job, pods)
                 _subtract_deleted(summary, deleted, ready)
                 return error
-            case CreatePods() as wanted:
-                created, error = await self._job_pods.create(summary.job, wanted, summary.delayed)
+            case CreatePods() as planned:
+                created, error = await self._job_pods.create(summary.job, planned, summary.delayed)
                 summary.active += created
                 return error
             case WaitForBackoff(after_s):

@@ -49,16 +49,16 @@ class JobPods:
         self._pod_control = pod_control
         self._expectations = expectations
 
-    async def create(self, job: Job, wanted: CreatePods, delayed: Mapping[int, Pod]) -> tuple[int, Exception | None]:
+    async def create(self, job: Job, planned: CreatePods, delayed: Mapping[int, Pod]) -> tuple[int, Exception | None]:
         """Create pods. Returns how many were created, and the first error."""
-        self._expectations.expect(job.key, creations=wanted.count)
+        self._expectations.expect(job.key, creations=planned.count)
         pod = job_pod(job)
 
         def make_pod(number: int) -> Document:
-            index = wanted.indexes[number] if wanted.indexes else None
+            index = planned.indexes[number] if planned.indexes else None
             return pod if index is None else indexed_pod(job, pod, index, delayed.get(index))
 
-        return await self._pod_control.create_pods(job, wanted.count, make_pod)
+        return await self._pod_control.create_pods(job, planned.count, make_pod)
 
     async def delete_unneeded(self, job: Job, pods: Sequence[Pod]) -> tuple[int, int, Exception | None]:
         """Release and delete pods. Returns how many were deleted, how many of them were ready, and the first error."""

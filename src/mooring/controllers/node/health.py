@@ -232,8 +232,8 @@ def no_execute_change(ready_status: str) -> TaintChange | None:
 REACHABLE = TaintChange(removed=(UNREACHABLE, NOT_READY))
 
 
-def has_taint(taints: Iterable[Taint], wanted: Taint) -> bool:
-    return any(taint.key == wanted.key and taint.effect == wanted.effect for taint in taints)
+def has_taint(taints: Iterable[Taint], searched: Taint) -> bool:
+    return any(taint.key == searched.key and taint.effect == searched.effect for taint in taints)
 
 
 def taints_after(taints: list[Document], change: TaintChange, now: str) -> list[Document] | None:

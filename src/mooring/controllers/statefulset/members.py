@@ -202,7 +202,7 @@ def is_claim_right(claim: PersistentVolumeClaim, member: Member) -> bool:
     ours = [owner for owner in owners if owner.uid in (set_metadata.uid, member.uid)]
     if any(not owner.controller for owner in ours):
         return False
-    return (is_sets, is_pods) == _wanted_owners(member)
+    return (is_sets, is_pods) == _desired_owners(member)
 
 
 def is_controlled_by_others(claim: PersistentVolumeClaim, member: Member) -> bool:
@@ -234,7 +234,7 @@ def right_owners(claim: PersistentVolumeClaim, owners: Iterable[Document], membe
     ]
     if is_controlled_by_others(claim, member):
         return others
-    is_sets, is_pods = _wanted_owners(member)
+    is_sets, is_pods = _desired_owners(member)
     if is_pods:
         others.append(controller_reference(*pod_name, member.uid))
     if is_sets:
@@ -256,7 +256,7 @@ def claim_document(stateful_set: StatefulSet, template: Document, name: str) -> 
     }
 
 
-def _wanted_owners(member: Member) -> tuple[bool, bool]:
+def _desired_owners(member: Member) -> tuple[bool, bool]:
     """Whether the StatefulSet, and whether the pod, should own the claim."""
     stateful_set = member.stateful_set
     is_scaled_away = not is_in_range(stateful_set, member.ordinal)

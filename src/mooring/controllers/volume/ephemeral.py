@@ -67,9 +67,9 @@ class EphemeralVolumeController(Controller):
             document = await read_document(self.client, pod)
             if document["metadata"]["uid"] != pod.metadata.uid:
                 return  # the pod is gone; the new pod of that name is synced after its own event
-            wanted = claim_of(pod, name, _volume_in(document, volume.name))
+            new_claim = claim_of(pod, name, _volume_in(document, volume.name))
             try:
-                await self.client.create(PERSISTENT_VOLUME_CLAIM, namespace, wanted, is_answer_wanted=False)
+                await self.client.create(PERSISTENT_VOLUME_CLAIM, namespace, new_claim, is_answer_wanted=False)
             except ClientError as error:
                 raise EphemeralVolumeError(f"create PVC {name}: {error}") from error
         elif not is_controlled_by_pod(claim, namespace, pod_name, pod.metadata.uid):
@@ -87,9 +87,9 @@ class EphemeralVolumeController(Controller):
 def claim_of(pod: Pod, name: str, volume: Document) -> Document:
     """The claim of an ephemeral volume, from its template."""
     template: Document = volume["ephemeral"].get("volumeClaimTemplate") or {}
-    wanted: Document = template.get("metadata") or {}
+    template_metadata: Document = template.get("metadata") or {}
     metadata: Document = {"name": name, "ownerReferences": [owner_reference(pod)]}
-    metadata |= {field: wanted[field] for field in ("annotations", "labels") if wanted.get(field)}
+    metadata |= {field: template_metadata[field] for field in ("annotations", "labels") if template_metadata.get(field)}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

@@ -183,7 +183,7 @@ def migrated_volume(volume: PersistentVolume) -> Document | None:
     provisioner = volume.metadata.annotations.get(PROVISIONED_BY)
     if provisioner is None:
         return None
-    finalizers = _wanted_finalizers(volume, provisioner)
+    finalizers = _desired_finalizers(volume, provisioner)
     is_new = _is_migration_new(provisioner, volume.metadata.annotations.get(MIGRATED_TO, ""))
     if not is_new and tuple(finalizers) == volume.metadata.finalizers:
         return None
@@ -207,7 +207,7 @@ def _is_migration_new(provisioner: str, migrated_to: str) -> bool:
     return DRIVERS.get(provisioner, "") != migrated_to
 
 
-def _wanted_finalizers(volume: PersistentVolume, provisioner: str) -> Sequence[str]:
+def _desired_finalizers(volume: PersistentVolume, provisioner: str) -> Sequence[str]:
     finalizers = [*volume.metadata.finalizers]
     if provisioner in DRIVERS:
         return [finalizer for finalizer in finalizers if finalizer != PV_CONTROLLER_FINALIZER]

@@ -129,9 +129,9 @@ def _user(
     name: str,
     has_user_namespace: bool,
 ) -> int:
-    wanted = own.run_as_user if own.run_as_user is not None else whole.run_as_user
+    requested = own.run_as_user if own.run_as_user is not None else whole.run_as_user
     is_root_forbidden = own.run_as_non_root if own.run_as_non_root is not None else whole.run_as_non_root
-    user = wanted
+    user = requested
     if user is None:
         user = ROOT_ID if has_user_namespace else host.user
         if is_root_forbidden and user == ROOT_ID:
@@ -149,15 +149,15 @@ def _groups(
     name: str,
     has_user_namespace: bool,
 ) -> tuple[int, tuple[int, ...]]:
-    wanted = own.run_as_group if own.run_as_group is not None else whole.run_as_group
+    requested = own.run_as_group if own.run_as_group is not None else whole.run_as_group
     further = (*whole.supplemental_groups, *(() if whole.fs_group is None else (whole.fs_group,)))
     if host.is_root:
-        group = wanted if wanted is not None else ROOT_ID
+        group = requested if requested is not None else ROOT_ID
         for number, field in ((group, "runAsGroup"), *((other, "supplementalGroups or fsGroup") for other in further)):
             _check_id(number, host.group, field, host, name, has_user_namespace)
         return group, tuple(dict.fromkeys(further))
-    group = wanted if wanted is not None else whole.fs_group if whole.fs_group is not None else host.group
-    field = "runAsGroup" if wanted is not None else "fsGroup"
+    group = requested if requested is not None else whole.fs_group if whole.fs_group is not None else host.group
+    field = "runAsGroup" if requested is not None else "fsGroup"
     _check_id(group, host.group, field, host, name, has_user_namespace)
     others = [other for other in further if other != group]
     if others:

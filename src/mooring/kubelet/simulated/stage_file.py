@@ -424,8 +424,8 @@ class _Fields:
             raise self._wrong(name, value, "a mapping of texts")
         return {str(key): str(text) for key, text in value.items()}
 
-    def _wrong(self, name: str, found: object, wanted: str) -> StageFileError:
-        return StageFileError(f"{self._where} {name} is {found!r}; wanted {wanted}")
+    def _wrong(self, name: str, found: object, expected: str) -> StageFileError:
+        return StageFileError(f"{self._where} {name} is {found!r}; wanted {expected}")
 
 
 def _choice(choices: type[AnyChoice], value: str, where: str) -> AnyChoice:

@@ -389,14 +389,14 @@ def _cloned(source: str, is_read_only: bool, user_namespace: int | None) -> tupl
 def _set_attributes(
     directory: int, path: bytes, flags: int, attributes: int, user_namespace: int = 0, cleared: int = 0
 ) -> None:
-    wanted = _Attributes(attributes, cleared, 0, user_namespace)
+    changes = _Attributes(attributes, cleared, 0, user_namespace)
     result = libc.syscall(
         _MOUNT_SETATTR,
         ctypes.c_long(directory),
         path,
         ctypes.c_long(flags),
-        ctypes.byref(wanted),
-        ctypes.c_size_t(ctypes.sizeof(wanted)),
+        ctypes.byref(changes),
+        ctypes.c_size_t(ctypes.sizeof(changes)),
     )
     check(result, f"mount_setattr {os.fsdecode(path)}".rstrip())
 
