@@ -181,7 +181,10 @@ class OwnerController(Controller, Generic[AnyOwner]):
         self._owners = cast(Informer[AnyOwner], context.informers.informer(self.view))
         self._owners.add_index(BY_NAMESPACE, namespace_of)
         self._owners.add_handler(
-            self.name, on_add=self._on_owner_added, on_update=self._on_owner_updated, on_delete=self._on_owner_deleted
+            self.name,
+            on_add=lambda owner: self.queue.add(owner.key),
+            on_update=self._on_owner_updated,
+            on_delete=self._on_owner_deleted,
         )
 
     def selector(self, owner: AnyOwner) -> LabelMatcher:
@@ -216,9 +219,6 @@ class OwnerController(Controller, Generic[AnyOwner]):
 
     # ------------------------------------------------------------------------------------- events of owners
 
-    def _on_owner_added(self, owner: AnyOwner, is_initial: bool) -> None:
-        self.queue.add(owner.key)
-
     def _on_owner_updated(self, old: AnyOwner, new: AnyOwner) -> None:
         self.queue.add(new.key)
 
@@ -227,7 +227,7 @@ class OwnerController(Controller, Generic[AnyOwner]):
 
     # ------------------------------------------------------------------------------- events of dependents
 
-    def _on_dependent_added(self, dependent: ApiObject, is_initial: bool) -> None:
+    def _on_dependent_added(self, dependent: ApiObject) -> None:
         metadata = dependent.metadata
         if metadata.deletion_timestamp is None and controller_of(metadata) is None:
             self.enqueue_selecting(metadata)
@@ -299,7 +299,7 @@ class PodOwnerController(OwnerController[AnyOwner]):
         self._expectations.forget(owner.key)
         super()._on_owner_deleted(owner)
 
-    def _on_pod_added(self, pod: Pod, is_initial: bool) -> None:
+    def _on_pod_added(self, pod: Pod) -> None:
         if pod.metadata.deletion_timestamp is not None:
             self.on_pod_deleted(pod, is_gone=False)
             return

@@ -63,7 +63,7 @@ class PodCountIndex:
         """The counts of an owner's pods, by labels. Valid until the next event."""
         return self._by_owner.get(owner_uid, {})
 
-    def _on_add(self, pod: Pod, is_initial: bool) -> None:
+    def _on_add(self, pod: Pod) -> None:
         self._count(pod, 1)
 
     def _on_update(self, old: Pod, new: Pod) -> None:
@@ -132,7 +132,7 @@ class PodGroupIndex:
         if namespace not in self._by_namespace:
             self._by_namespace[namespace] = {}
             for pod in self._pods.list(namespace):
-                self._on_add(pod, False)
+                self._on_add(pod)
         return self._by_namespace[namespace].values()
 
     def selected(self, namespace: str, selector: LabelMatcher) -> list[PodGroup]:
@@ -145,7 +145,7 @@ class PodGroupIndex:
         groups = self._by_namespace.values()
         return {"namespaces": len(groups), "groups": sum(len(by_key) for by_key in groups)}
 
-    def _on_add(self, pod: Pod, is_initial: bool) -> None:
+    def _on_add(self, pod: Pod) -> None:
         metadata = pod.metadata
         groups = self._by_namespace.get(metadata.namespace)
         if groups is None:
@@ -166,7 +166,7 @@ class PodGroupIndex:
         if is_same_group and is_healthy_pod(old) == is_healthy_pod(new):
             return
         self._remove(old)
-        self._on_add(new, False)
+        self._on_add(new)
 
     def _remove(self, pod: Pod) -> None:
         groups = self._by_namespace.get(pod.metadata.namespace)
@@ -201,7 +201,7 @@ class SelectorIndex(Generic[AnyObject]):
         self._matchers: dict[str, tuple[tuple[str, LabelMatcher], ...]] = {}
         informer.add_handler(
             f"{name}, its selectors",
-            on_add=lambda added, is_initial: self._forget(),
+            on_add=lambda added: self._forget(),
             on_update=self._on_updated,
             on_delete=lambda gone: self._forget(),
         )

@@ -100,7 +100,7 @@ class PodGarbageController(Controller):
 
     # ----------------------------------------------------------------------------------------------- events
 
-    def _on_pod_added(self, pod: Pod, is_initial: bool) -> None:
+    def _on_pod_added(self, pod: Pod) -> None:
         if pod.spec.node_name:
             self._pods_on[pod.spec.node_name] = self._pods_on.get(pod.spec.node_name, 0) + 1
         self._classify(pod)
@@ -108,7 +108,7 @@ class PodGarbageController(Controller):
     def _on_pod_updated(self, old: Pod, new: Pod) -> None:
         if old.spec.node_name != new.spec.node_name:
             self._leave_node(old.spec.node_name)
-            self._on_pod_added(new, False)
+            self._on_pod_added(new)
         else:
             self._classify(new)
 

@@ -76,8 +76,8 @@ class ResourceQuotaController(Controller):
         self._device_classes = context.informers.informer(DeviceClass)
         self._quotas.add_handler(
             self.name,
-            on_add=lambda quota, is_initial: self._on_quota(quota),
-            on_update=lambda old, new: self._on_quota(new) if old.spec.hard != new.spec.hard else None,
+            on_add=lambda quota: self.queue.add(quota.key),
+            on_update=lambda old, new: self.queue.add(new.key) if old.spec.hard != new.spec.hard else None,
         )
 
     def start(self, group: TaskGroup) -> None:
@@ -215,9 +215,6 @@ class ResourceQuotaController(Controller):
         if self._group is not None:
             self.context.informers.start(self._group)
         return informer.has_synced
-
-    def _on_quota(self, quota: ResourceQuota) -> None:
-        self.queue.add(quota.key)
 
     async def _resync_periodically(self) -> None:
         period_s = self.context.settings.resource_quota_sync_period_s

@@ -69,7 +69,7 @@ class ResourceClaimController(Controller):
         self._deleted_uids: dict[str, None] = {}
         self.handle_changes(self._pods, self._on_pod, lambda pod: self._on_pod(pod, is_deleted=True))
         self.handle_changes(self._claims, self._on_claim, self._on_claim_deleted)
-        self._templates.add_handler(self.name, on_add=lambda template, is_initial: self._on_template(template))
+        self._templates.add_handler(self.name, on_add=self._on_template)
 
     async def sync(self, key: str) -> Outcome:
         try:

@@ -87,7 +87,7 @@ class RootCaCertificatePublisher(Controller):
         )
         context.informers.informer(Namespace).add_handler(
             self.name,
-            on_add=lambda namespace, is_initial: self.queue.add(namespace.metadata.name),
+            on_add=lambda namespace: self.queue.add(namespace.metadata.name),
             on_update=lambda old, new: self.queue.add(new.metadata.name) if new.status.phase == "Active" else None,
         )
 

@@ -95,7 +95,7 @@ class DaemonSetController(PodOwnerController[DaemonSet]):
         self._history = DaemonSetRevisions(context.client, revisions)
         add_node_index(self._pods)
         self._nodes.add_handler(
-            self.name, on_add=self._on_node_added, on_update=self._on_node_updated, on_delete=self._on_node_deleted
+            self.name, on_add=self._enqueue_for_node, on_update=self._on_node_updated, on_delete=self._on_node_deleted
         )
         self.handle_dependents(revisions)
 
@@ -227,9 +227,6 @@ class DaemonSetController(PodOwnerController[DaemonSet]):
         else:
             self.queue.add_after(owner.key, size * BATCH_S_PER_NODE)
 
-    def _on_node_added(self, node: Node, is_initial: bool) -> None:
-        self._enqueue_for_node(node)
-
     def _on_node_updated(self, old: Node, new: Node) -> None:
         if old.metadata.labels != new.metadata.labels or old.spec.taints != new.spec.taints:
             self._enqueue_for_node(new)
@@ -248,7 +245,7 @@ class DaemonSetController(PodOwnerController[DaemonSet]):
             if is_misplaced or (fit.should_run and not has_pod):
                 self.queue.add(daemon_set.key)
 
-    def _on_dependent_added(self, revision: ApiObject, is_initial: bool) -> None:
+    def _on_dependent_added(self, revision: ApiObject) -> None:
         metadata = revision.metadata
         if controller_of(metadata) is None and metadata.deletion_timestamp is None:
             self.enqueue_selecting(metadata)

@@ -278,14 +278,14 @@ class DisruptionController(Controller):
 
     # ----------------------------------------------------------------------------------------------- events
 
-    def _on_pod_added(self, pod: Pod, is_initial: bool) -> None:
+    def _on_pod_added(self, pod: Pod) -> None:
         self._add_budgets_of(pod)
         left_s = stale_target_in_s(pod, self.clock.wall_s())
         if left_s is not None:
             self._stale_targets.add_after(pod.key, left_s)
 
     def _on_pod_updated(self, old: Pod, new: Pod) -> None:
-        self._on_pod_added(new, False)
+        self._on_pod_added(new)
 
     def _on_pod_deleted(self, pod: Pod) -> None:
         self._add_budgets_of(pod)

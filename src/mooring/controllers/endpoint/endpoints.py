@@ -187,7 +187,9 @@ class EndpointsController(Controller):
         batch_s = context.settings.endpoint_updates_batch_period_s
         self._service_pods = ServicePods(context, self.name, self.queue, batch_s)
         self._endpoints = context.informers.informer(Endpoints)
-        self._endpoints.add_handler(self.name, on_add=self._on_endpoints, on_delete=self._on_endpoints_deleted)
+        self._endpoints.add_handler(
+            self.name, on_add=self._on_endpoints, on_delete=lambda gone: self.queue.add(gone.key)
+        )
 
     # ------------------------------------------------------------------------------------------------- sync
 
@@ -253,14 +255,11 @@ class EndpointsController(Controller):
 
     # ----------------------------------------------------------------------------------------------- events
 
-    def _on_endpoints(self, endpoints: Endpoints, is_initial: bool) -> None:
+    def _on_endpoints(self, endpoints: Endpoints) -> None:
         """Enqueue Endpoints whose service was deleted while the controller did not run, but not those of leader
         election."""
-        if is_initial and LEADER_ANNOTATION not in endpoints.metadata.annotations:
+        if not self._endpoints.has_synced and LEADER_ANNOTATION not in endpoints.metadata.annotations:
             self.queue.add(endpoints.key)
-
-    def _on_endpoints_deleted(self, endpoints: Endpoints) -> None:
-        self.queue.add(endpoints.key)
 
 
 def _is_right(current: Endpoints, document: Document, service: Service, subsets: list[Document]) -> bool:

@@ -164,13 +164,13 @@ class ServicePods:
         self._sizes: dict[str, int] = {}
         services.add_handler(
             name,
-            on_add=lambda service, is_initial: queue.add(service.key),
+            on_add=lambda service: queue.add(service.key),
             on_update=lambda old, new: queue.add(new.key),
             on_delete=lambda service: queue.add(service.key),
         )
         pods.add_handler(
             name,
-            on_add=lambda pod, is_initial: self._enqueue_services_of(pod),
+            on_add=self._enqueue_services_of,
             on_update=self._on_pod_updated,
             on_delete=self._enqueue_services_of,
         )

@@ -370,7 +370,7 @@ class EndpointSliceController(Controller):
         """Versions that were written and that the informer does not show yet, by service and slice."""
         self._slices.add_handler(
             self.name,
-            on_add=lambda endpoint_slice, is_initial: self._on_slice(endpoint_slice),
+            on_add=self._on_slice,
             on_update=self._on_slice_updated,
             on_delete=self._on_slice_deleted,
         )

@@ -203,7 +203,7 @@ class GarbageCollectorController(Controller):
     # -------------------------------------------------------------------------------------------- informers
 
     def _follow(self, kind: Kind, informer: Informer[ApiObject]) -> None:
-        def on_add(view: ApiObject, is_initial: bool) -> None:
+        def on_add(view: ApiObject) -> None:
             self._graph.observe(_identity(kind, view.metadata), view.metadata, None)
 
         def on_update(old: ApiObject, new: ApiObject) -> None:

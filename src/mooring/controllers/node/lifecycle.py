@@ -124,7 +124,7 @@ class NodeLifecycleController(Controller):
         self._dirty_nodes[name] = None
         self._pods_to_retry.pop(name, None)
 
-    def _on_lease_added(self, lease: Lease, is_initial: bool) -> None:
+    def _on_lease_added(self, lease: Lease) -> None:
         if lease.metadata.namespace == NODE_LEASE_NAMESPACE:
             self._dirty_nodes[lease.metadata.name] = None
 
@@ -132,9 +132,9 @@ class NodeLifecycleController(Controller):
         if new.metadata.namespace == NODE_LEASE_NAMESPACE and is_renewed(old, new):
             self._renewed[new.metadata.name] = new
         else:
-            self._on_lease_added(new, False)
+            self._on_lease_added(new)
 
-    def _on_pod_added(self, pod: Pod, is_initial: bool) -> None:
+    def _on_pod_added(self, pod: Pod) -> None:
         health = self._health.get(pod.spec.node_name)
         # The monitor marks the pods of a node when it becomes unhealthy. This is for pods that arrive later.
         if health is not None and health.ready is not None and not health.is_ready:
@@ -142,7 +142,7 @@ class NodeLifecycleController(Controller):
 
     def _on_pod_updated(self, old: Pod, new: Pod) -> None:
         if old.spec.node_name != new.spec.node_name:
-            self._on_pod_added(new, False)
+            self._on_pod_added(new)
 
     # ------------------------------------------------------------------------- NoSchedule taints and labels
 

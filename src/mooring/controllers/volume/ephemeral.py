@@ -38,7 +38,7 @@ class EphemeralVolumeController(Controller):
         self._pods = context.informers.informer(Pod)
         self._claims = context.informers.informer(PersistentVolumeClaim)
         add_claim_index(self._pods)
-        self._pods.add_handler(self.name, on_add=lambda pod, is_initial: self._on_pod(pod))
+        self._pods.add_handler(self.name, on_add=self._on_pod)
         self._claims.add_handler(self.name, on_delete=self._on_claim_deleted)
 
     async def sync(self, key: str) -> Outcome:
