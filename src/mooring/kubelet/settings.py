@@ -18,11 +18,11 @@ from pathlib import Path
 from mooring.api.document import Document
 from mooring.api.errors import QuantityError
 from mooring.api.quantity import parse_quantity
+from mooring.kit.build import ARCHITECTURES, KUBERNETES_VERSION
 from mooring.kit.host_address import host_address
 
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 _NAME_LENGTH_MAX = 63
-VERSION = "v1.36.4"
+VERSION = KUBERNETES_VERSION
 LEASE_RENEWED_SHARE = 0.25
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
@@ -56,7 +56,7 @@ def host_facts() -> HostFacts:
         cpus=len(os.sched_getaffinity(0)),
         memory_kib=memory_kib_of(_text("/proc/meminfo")),
         storage_kib=shutil.disk_usage(os.sep).total // 1024,
-        architecture=_ARCHITECTURES.get(machine, machine),
+        architecture=ARCHITECTURES.get(machine, machine),
         kernel=platform.release(),
         os_image=os_image_of(_text("/etc/os-release")),
         machine_id=machine_id,
