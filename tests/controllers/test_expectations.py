@@ -10,6 +10,8 @@ import pytest
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import POD, REPLICA_SET, RESOURCE_QUOTA, Kind
+from mooring.api.views.meta import ObjectMeta
+from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import ReplicaSet
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
@@ -251,19 +253,23 @@ def test_a_pod_of_a_template() -> None:
     }
 
 
+def pod_named(name: str) -> Pod:
+    return Pod(metadata=ObjectMeta(namespace="default", name=name))
+
+
 def test_creations_and_deletions_are_reported() -> None:
     async def story(fixture: PodControlFixture) -> None:
         pod = pod_of_template(template({"app": "web"}), OWNER)
         [created] = await fixture.control.create("default", pod, OWNER)
         assert isinstance(created, CreatedPod)
         name = created.name
-        await fixture.control.delete("default", name, OWNER)
+        await fixture.control.delete(pod_named(name), OWNER)
         assert fixture.recorded == [
             ("web", "SuccessfulCreate", f"Created pod: {name}"),
             ("web", "SuccessfulDelete", f"Deleted pod: {name}"),
         ]
         with pytest.raises(NotFoundError):
-            await fixture.control.delete("default", name, OWNER)
+            await fixture.control.delete(pod_named(name), OWNER)
         assert len(fixture.recorded) == 2
 
     play_pod_control(story)
@@ -278,7 +284,7 @@ def test_failures_are_reported() -> None:
         assert isinstance(created, CreatedPod)
         name = created.name
         with pytest.raises(PodControlError, match="unable to delete pods: "):
-            await fixture.control.delete("default", name, OWNER)
+            await fixture.control.delete(pod_named(name), OWNER)
         assert [reason for _, reason, _ in fixture.recorded] == ["FailedCreate", "SuccessfulCreate", "FailedDelete"]
 
     play_pod_control(story, Fault("create", Outcome.BROKEN), Fault("delete", Outcome.BROKEN))

@@ -24,7 +24,7 @@ import msgspec
 from mooring.api.cron_schedule import Schedule, ScheduleError, parse_schedule, zone_error, zone_of
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
-from mooring.api.kinds import CRON_JOB, JOB
+from mooring.api.kinds import JOB, place_of
 from mooring.api.views.meta import ApiObject, controller_of
 from mooring.api.views.workloads import CronJob, Job
 from mooring.api.well_known import CRON_JOB_SCHEDULED_AT
@@ -264,8 +264,7 @@ class CronJobController(OwnerController[CronJob]):
 
     async def _is_active_in_newest(self, state: _CronJobSync, uid: str) -> bool:
         """Whether the newest status lists the Job. If so, the sync continues with that status."""
-        metadata = state.cron_job.metadata
-        fresh = decode_as(CronJob, await self.client.get(CRON_JOB, metadata.namespace, metadata.name))
+        fresh = decode_as(CronJob, await self.client.get(*place_of(state.cron_job)))
         newest = _new_sync(fresh, state.now_s)
         if not newest.is_active(uid):
             return False
@@ -405,8 +404,7 @@ class CronJobController(OwnerController[CronJob]):
         status: Document = {"active": state.active} if state.active else {}
         times = {"lastScheduleTime": state.last_schedule, "lastSuccessfulTime": state.last_success}
         document["status"] = status | {name: time for name, time in times.items() if time is not None}
-        metadata = state.cron_job.metadata
-        await self.client.update(CRON_JOB, metadata.namespace, metadata.name, document, subresource="status")
+        await self.client.update(*place_of(state.cron_job), document, subresource="status")
 
     # ----------------------------------------------------------------------------------------------- events
 

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.kinds import kind_of_view
+from mooring.api.kinds import place_of
 from mooring.api.views.meta import ApiObject, ObjectWithRaw
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Job, JobCondition
@@ -40,7 +40,7 @@ def view_document(view: msgspec.Struct) -> Document:
 
 async def read_document(client: Client, view: ApiObject) -> Document:
     """The object as the API has it now. Raises `ClientError`."""
-    return decode_document(await client.get(kind_of_view(type(view)), view.metadata.namespace, view.metadata.name))
+    return decode_document(await client.get(*place_of(view)))
 
 
 def owner_reference(owner: ApiObject) -> Document:

@@ -28,7 +28,7 @@ from typing import ClassVar, Generic, TypeVar, cast
 
 from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
-from mooring.api.kinds import kind_of_view
+from mooring.api.kinds import place_of
 from mooring.api.labels import NOTHING, LabelMatcher
 from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectWithRaw, OwnerReference, controller_of
 from mooring.api.views.pod import Pod
@@ -36,7 +36,7 @@ from mooring.client.errors import ClientError, InvalidError, NotFoundError
 from mooring.client.informer import BY_NAMESPACE, AnyObject, Informer, namespace_of
 from mooring.client.interface import Client, PatchForm
 from mooring.controllers.context import DONE, Controller, ControllerContext, Later, Outcome
-from mooring.controllers.documents import decode_document, document_of, owner_reference, read_document
+from mooring.controllers.documents import document_of, owner_reference, read_document
 from mooring.controllers.expectations import Expectations
 from mooring.controllers.pod_control import PodControl
 from mooring.controllers.pods import (
@@ -142,16 +142,14 @@ async def _release(
 
 
 async def _patch(client: Client, dependent: ApiObject, metadata: Document) -> None:
-    kind = kind_of_view(type(dependent))
-    namespace, name = dependent.metadata.namespace, dependent.metadata.name
-    await client.patch(kind, namespace, name, {"metadata": metadata}, form=PatchForm.STRATEGIC)
+    await client.patch(*place_of(dependent), {"metadata": metadata}, form=PatchForm.STRATEGIC)
 
 
 async def _why_not_adopt(client: Client, owner: ApiObject) -> str:
     """Read the owner from the API. Returns why it may not adopt, or an empty text."""
     metadata = owner.metadata
     try:
-        fresh = decode_document(await client.get(kind_of_view(type(owner)), metadata.namespace, metadata.name))
+        fresh = await read_document(client, owner)
     except ClientError as error:
         return f"can't recheck DeletionTimestamp: {error}"
     found = fresh["metadata"]
@@ -360,12 +358,11 @@ class PodOwnerController(OwnerController[AnyOwner]):
 
         Raises `ClientError`, and `NotFoundError` also if another object has the name by now.
         """
-        namespace, name = owner.metadata.namespace, owner.metadata.name
         document = document_of(owner)
         for attempt in range(1, tries_max + 1):
             set_status(document)
             try:
-                await self.client.update(kind_of_view(self.view), namespace, name, document, subresource="status")
+                await self.client.update(*place_of(owner), document, subresource="status")
                 return
             except retry_on:
                 if attempt == tries_max:

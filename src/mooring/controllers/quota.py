@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
-from mooring.api.kinds import RESOURCE_QUOTA
+from mooring.api.kinds import place_of
 from mooring.api.quantity import ZERO, Quantity, parse_quantity
 from mooring.api.quota import (
     ONE,
@@ -100,8 +100,7 @@ class ResourceQuotaController(Controller):
             return DONE
         document = document_of(quota)
         document["status"] = {"hard": hard, "used": used}
-        namespace, name = quota.metadata.namespace, quota.metadata.name
-        await self.client.update(RESOURCE_QUOTA, namespace, name, document, subresource="status")
+        await self.client.update(*place_of(quota), document, subresource="status")
         return DONE
 
     def _used(self, quota: ResourceQuota) -> dict[str, str]:

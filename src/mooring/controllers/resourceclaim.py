@@ -21,12 +21,13 @@ The plan, without I/O, has the claim of a template, whether a pod still needs it
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
-from mooring.api.kinds import POD, RESOURCE_CLAIM
+from mooring.api.kinds import POD, RESOURCE_CLAIM, place_of
 from mooring.api.views.devices import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate
 from mooring.api.views.meta import OwnerReference, controller_of
 from mooring.api.views.pod import Pod, PodResourceClaim
@@ -142,11 +143,10 @@ class ResourceClaimController(Controller):
     async def _record_claim_names(self, pod: Pod, names: dict[str, str]) -> None:
         statuses = [{"name": use, "resourceClaimName": name} for use, name in names.items()]
         patch: Document = {"metadata": {"uid": pod.metadata.uid}, "status": {"resourceClaimStatuses": statuses}}
-        namespace, name = pod.metadata.namespace, pod.metadata.name
         try:
-            await self.client.patch(POD, namespace, name, patch, form=PatchForm.STRATEGIC, subresource="status")
+            await self.client.patch(*place_of(pod), patch, form=PatchForm.STRATEGIC, subresource="status")
         except ClientError as error:
-            raise ResourceClaimError(f"update pod {namespace}/{name} ResourceClaimStatuses: {error}") from error
+            raise ResourceClaimError(f"update pod {pod.key} ResourceClaimStatuses: {error}") from error
 
     async def _reserve_claims(self, pod: Pod) -> None:
         for use in pod.spec.resource_claims:
@@ -220,14 +220,11 @@ class ResourceClaimController(Controller):
         pod = self._pods.lister.get(claim.metadata.namespace, owner.name) if owner is not None else None
         if owner is None or pod is None or not (pod.metadata.uid != owner.uid or is_pod_done(pod)):
             return
-        try:
-            await self.client.delete(RESOURCE_CLAIM, claim.metadata.namespace, claim.metadata.name)
-        except NotFoundError:
-            return
+        with suppress(NotFoundError):
+            await self.client.delete(*place_of(claim))
 
     async def _write(self, claim: ResourceClaim, document: Document, subresource: str = "") -> bytes:
-        namespace, name = claim.metadata.namespace, claim.metadata.name
-        return await self.client.update(RESOURCE_CLAIM, namespace, name, document, subresource=subresource)
+        return await self.client.update(*place_of(claim), document, subresource=subresource)
 
     # ----------------------------------------------------------------------------------------------- events
 

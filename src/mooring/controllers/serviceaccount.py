@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from msgspec import field
 
-from mooring.api.kinds import CONFIG_MAP, SERVICE_ACCOUNT
+from mooring.api.kinds import CONFIG_MAP, SERVICE_ACCOUNT, place_of
 from mooring.api.views.administration import ServiceAccount
 from mooring.api.views.meta import ObjectWithRaw
 from mooring.api.views.workloads import Namespace
@@ -122,4 +122,4 @@ class RootCaCertificatePublisher(Controller):
         document["data"] = self._data
         annotations = document["metadata"].get("annotations") or {}
         document["metadata"]["annotations"] = {**annotations, DESCRIPTION_ANNOTATION: DESCRIPTION}
-        await self.client.update(CONFIG_MAP, found.metadata.namespace, ROOT_CA_CONFIG_MAP, document)
+        await self.client.update(*place_of(found), document)

@@ -26,7 +26,7 @@ from typing import ClassVar, TypeAlias
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
-from mooring.api.kinds import CONTROLLER_REVISION, DAEMON_SET, POD
+from mooring.api.kinds import CONTROLLER_REVISION, place_of
 from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.views.meta import ApiObject, LabelSelector, controller_of
 from mooring.api.views.node import Node
@@ -331,8 +331,7 @@ class DaemonSetRevisions:
         used = {pod.metadata.labels.get(label) for pod in pods}
         unused = [revision for revision in in_order(old) if revision.metadata.labels.get(label) not in used]
         for revision in unused[:excess]:
-            metadata = revision.metadata
-            await self._client.delete(CONTROLLER_REVISION, metadata.namespace, metadata.name)
+            await self._client.delete(*place_of(revision))
 
     async def _create(
         self, daemon_set: DaemonSet, document: Document, data: Document, number: int
@@ -361,8 +360,7 @@ class DaemonSetRevisions:
         if known != daemon_set.status.collision_count:
             raise HistoryError(f"found a stale collision count of DaemonSet {daemon_set.key!r}")
         status["collisionCount"] = (known or 0) + 1
-        metadata = daemon_set.metadata
-        await self._client.update(DAEMON_SET, metadata.namespace, metadata.name, fresh, subresource="status")
+        await self._client.update(*place_of(daemon_set), fresh, subresource="status")
 
     async def _single_out(self, present: list[ControllerRevision], find_pods: FindPods) -> ControllerRevision:
         if len(present) == 1:
@@ -372,12 +370,10 @@ class DaemonSetRevisions:
         patch = {"metadata": {"labels": {CONTROLLER_REVISION_HASH_LABEL: hashed}}}
         for pod in await find_pods():
             if pod.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL) != hashed:
-                metadata = pod.metadata
-                await self._client.patch(POD, metadata.namespace, metadata.name, patch, form=PatchForm.MERGE)
+                await self._client.patch(*place_of(pod), patch, form=PatchForm.MERGE)
         for revision in present:
             if revision is not newest:
-                metadata = revision.metadata
-                await self._client.delete(CONTROLLER_REVISION, metadata.namespace, metadata.name)
+                await self._client.delete(*place_of(revision))
         return newest
 
     async def _label(self, revision: ControllerRevision) -> ControllerRevision:
@@ -385,6 +381,5 @@ class DaemonSetRevisions:
         document = document_of(revision)
         metadata = document["metadata"]
         metadata["labels"] = {**(metadata.get("labels") or {}), CONTROLLER_REVISION_HASH_LABEL: revision.metadata.name}
-        namespace, name = revision.metadata.namespace, revision.metadata.name
-        answer = await self._client.update(CONTROLLER_REVISION, namespace, name, document)
+        answer = await self._client.update(*place_of(revision), document)
         return decode_as(ControllerRevision, answer)

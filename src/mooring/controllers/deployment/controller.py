@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -25,7 +26,7 @@ from msgspec.structs import replace
 
 from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
-from mooring.api.kinds import DEPLOYMENT, REPLICA_SET
+from mooring.api.kinds import DEPLOYMENT, REPLICA_SET, place_of
 from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.views.meta import Condition, controller_of
 from mooring.api.views.pod import Pod
@@ -338,10 +339,8 @@ class DeploymentController(OwnerController[Deployment]):
         for replica_set in by_revision(remaining)[: max(0, len(remaining) - limit)]:
             is_seen = replica_set.status.observed_generation >= replica_set.metadata.generation
             if replica_set.status.replicas == 0 and replicas_of(replica_set) == 0 and is_seen:
-                try:
-                    await self.client.delete(REPLICA_SET, replica_set.metadata.namespace, replica_set.metadata.name)
-                except NotFoundError:
-                    continue
+                with suppress(NotFoundError):
+                    await self.client.delete(*place_of(replica_set))
 
     async def _update_set(self, stored: Deployment, document: Document) -> ReplicaSet:
         namespace, name = document["metadata"]["namespace"], document["metadata"]["name"]

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import ClassVar, cast
 
 from mooring.api.errors import LabelSelectorError
-from mooring.api.kinds import POD, POD_DISRUPTION_BUDGET, Kind
+from mooring.api.kinds import Kind, place_of
 from mooring.api.labels import compile_selector
 from mooring.api.views.administration import CustomResourceDefinition
 from mooring.api.views.meta import OwnerReference, controller_of
@@ -243,8 +243,7 @@ class DisruptionController(Controller):
             return
         document = document_of(budget)
         document["status"] = status_document(status)
-        namespace, name = budget.metadata.namespace, budget.metadata.name
-        await self.client.update(POD_DISRUPTION_BUDGET, namespace, name, document, subresource="status")
+        await self.client.update(*place_of(budget), document, subresource="status")
 
     # ----------------------------------------------------------------------------- stale disruption targets
 
@@ -267,9 +266,8 @@ class DisruptionController(Controller):
             condition["observedGeneration"] = pod.metadata.generation
         metadata = {"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version}
         patch = {"metadata": metadata, "status": {"conditions": [condition]}}
-        namespace, name = split_key(key)
         try:
-            await self.client.patch(POD, namespace, name, patch, form=PatchForm.STRATEGIC, subresource="status")
+            await self.client.patch(*place_of(pod), patch, form=PatchForm.STRATEGIC, subresource="status")
         except NotFoundError:
             return DONE
         except ClientError as error:

@@ -11,12 +11,13 @@ it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import ClassVar, TypeAlias
 
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.kinds import ENDPOINTS
+from mooring.api.kinds import ENDPOINTS, place_of
 from mooring.api.views.meta import ObjectReference
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import EndpointPort, Endpoints, Service
@@ -208,10 +209,8 @@ class EndpointsController(Controller):
         self._service_pods.forget(key)
         if self._endpoints.lister.by_key(key) is None:
             return
-        try:
+        with suppress(NotFoundError):
             await self.client.delete(ENDPOINTS, *split_key(key))
-        except NotFoundError:
-            return
 
     async def _write(self, service: Service) -> None:
         """Create or update the Endpoints if they differ. Raises `ClientError`, after an event."""
@@ -231,7 +230,7 @@ class EndpointsController(Controller):
             if current is None:
                 await self.client.create(ENDPOINTS, namespace, document, is_answer_wanted=False)
             else:
-                await self.client.update(ENDPOINTS, namespace, name, document)
+                await self.client.update(*place_of(current), document)
         except (AlreadyExistsError, ConflictError):
             raise
         except ClientError as error:

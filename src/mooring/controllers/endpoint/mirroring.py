@@ -12,11 +12,12 @@ Inputs: services, Endpoints and slices, from informers. Outputs: slices created,
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any, ClassVar
 
 from mooring.api.document import Document
-from mooring.api.kinds import ENDPOINT_SLICE
+from mooring.api.kinds import ENDPOINT_SLICE, place_of
 from mooring.api.views.workloads import Endpoints, EndpointSlice, Service
 from mooring.api.well_known import (
     ENDPOINT_SLICE_MANAGED_BY_LABEL,
@@ -128,7 +129,8 @@ class EndpointSliceMirroringController(Controller):
             for name, document in expected.items():
                 await self._write(namespace, document, found.get(name))
             for name in found.keys() - expected.keys():
-                await self._delete(namespace, name)
+                with suppress(NotFoundError):
+                    await self.client.delete(ENDPOINT_SLICE, namespace, name)
         except ClientError as error:
             return DONE if is_namespace_terminating(error) else Failed(str(error))
         return DONE
@@ -144,13 +146,7 @@ class EndpointSliceMirroringController(Controller):
             del metadata["annotations"]
         changed: dict[str, Any] = {**document, **expected, "metadata": metadata}
         if changed != document:
-            await self.client.update(ENDPOINT_SLICE, namespace, found.metadata.name, changed)
-
-    async def _delete(self, namespace: str, name: str) -> None:
-        try:
-            await self.client.delete(ENDPOINT_SLICE, namespace, name)
-        except NotFoundError:
-            return
+            await self.client.update(*place_of(found), changed)
 
     # ----------------------------------------------------------------------------------------------- events
 

@@ -23,7 +23,7 @@ import msgspec
 
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
-from mooring.api.kinds import ENDPOINT_SLICE
+from mooring.api.kinds import ENDPOINT_SLICE, place_of
 from mooring.api.views.meta import ObjectReference
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
@@ -420,12 +420,11 @@ class EndpointSliceController(Controller):
         return errors
 
     async def _write(self, service: Service, family: str, changes: SliceChanges, trigger_time: str) -> None:
-        namespace = service.metadata.namespace
         if service.metadata.deletion_timestamp is None:
             for draft in changes.to_create:
                 document = slice_document(draft, service, family, trigger_time)
                 try:
-                    answer = await self.client.create(ENDPOINT_SLICE, namespace, document)
+                    answer = await self.client.create(ENDPOINT_SLICE, service.metadata.namespace, document)
                 except ClientError as error:
                     if is_namespace_terminating(error):
                         return
@@ -434,15 +433,14 @@ class EndpointSliceController(Controller):
         for draft in changes.to_update:
             assert draft.existing is not None, f"a slice of {service.key} that does not exist cannot be updated"
             document = slice_document(draft, service, family, trigger_time)
-            name = draft.existing.metadata.name
-            answer = await self.client.update(ENDPOINT_SLICE, namespace, name, document)
+            answer = await self.client.update(*place_of(draft.existing), document)
             self._expect(service.key, decode_as(EndpointSlice, answer))
         for endpoint_slice in changes.to_delete:
             await self._delete(service, endpoint_slice)
 
     async def _delete(self, service: Service, endpoint_slice: EndpointSlice) -> None:
         try:
-            await self.client.delete(ENDPOINT_SLICE, endpoint_slice.metadata.namespace, endpoint_slice.metadata.name)
+            await self.client.delete(*place_of(endpoint_slice))
         except NotFoundError:
             return
         if self._slices.lister.by_key(endpoint_slice.key) is not None:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from mooring.api.document import Document
-from mooring.api.kinds import POD
+from mooring.api.kinds import place_of
 from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Job
@@ -76,7 +76,7 @@ class JobPods:
 
         async def delete_one(pod: Pod) -> None:
             with contextlib.suppress(NotFoundError):
-                await self._pod_control.delete(pod.metadata.namespace, pod.metadata.name, job)
+                await self._pod_control.delete(pod, job)
 
         errors = await self._pod_control.run_all([*pods], delete_one)
         return len(pods) - len(errors), sum(is_ready(pod) for pod in pods), errors[0] if errors else None
@@ -95,8 +95,7 @@ class JobPods:
 
     async def release(self, pod: Pod) -> None:
         """Remove the finalizer of a pod. Raises `ClientError`."""
-        namespace, name = pod.metadata.namespace, pod.metadata.name
-        await self._client.patch(POD, namespace, name, _RELEASE, form=PatchForm.STRATEGIC)
+        await self._client.patch(*place_of(pod), _RELEASE, form=PatchForm.STRATEGIC)
 
 
 def job_pod(job: Job) -> Document:

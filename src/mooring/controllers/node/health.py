@@ -27,7 +27,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.api.document import Document
-from mooring.api.kinds import NODE, POD
+from mooring.api.kinds import NODE, place_of
 from mooring.api.tolerations import NO_EXECUTE, NO_SCHEDULE
 from mooring.api.views.node import Lease, Node, NodeCondition, Taint
 from mooring.api.views.pod import Pod
@@ -314,9 +314,8 @@ async def mark_pods_not_ready(
             continue
         condition = {"type": "Ready", "status": "False", "lastTransitionTime": format_rfc3339(clock.wall_s())}
         patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
-        place = (POD, pod.metadata.namespace, pod.metadata.name)
         try:
-            await client.patch(*place, patch, form=PatchForm.STRATEGIC, subresource="status")
+            await client.patch(*place_of(pod), patch, form=PatchForm.STRATEGIC, subresource="status")
         except NotFoundError:
             continue
         except ClientError as error:

@@ -27,7 +27,7 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
-from mooring.api.kinds import CONTROLLER_REVISION
+from mooring.api.kinds import place_of
 from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod
@@ -302,8 +302,7 @@ class StatefulSetRevisions:
         if limit < 0 or len(unused) <= limit:
             return
         for revision in unused[: len(unused) - limit]:
-            metadata = revision.metadata
-            await self._client.delete(CONTROLLER_REVISION, metadata.namespace, metadata.name)
+            await self._client.delete(*place_of(revision))
 
     def _list(self, stateful_set: StatefulSet, selector: LabelMatcher) -> list[ControllerRevision]:
         own = self._revisions.lister.by_index(BY_CONTROLLER, stateful_set.metadata.uid)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from mooring.api.document import Document
-from mooring.api.kinds import PERSISTENT_VOLUME, STORAGE_CLASS
+from mooring.api.kinds import PERSISTENT_VOLUME, STORAGE_CLASS, place_of
 from mooring.api.storage import SELECTED_NODE, class_of_claim
 from mooring.api.views.node import Node
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -131,7 +131,7 @@ class LocalProvisionerController(Controller):
         if path.is_dir() and not path.is_symlink():
             await asyncio.to_thread(shutil.rmtree, path)  # it may be large
         with suppress(NotFoundError):
-            await self.client.delete(PERSISTENT_VOLUME, "", volume.metadata.name)
+            await self.client.delete(*place_of(volume))
 
     # StorageClass
 

@@ -20,7 +20,7 @@ from typing import TypeAlias, assert_never
 
 from mooring.api.csi_translation import DRIVERS
 from mooring.api.document import Document
-from mooring.api.kinds import PERSISTENT_VOLUME
+from mooring.api.kinds import place_of
 from mooring.api.storage import BOUND_BY_CONTROLLER, class_of_claim
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.api.well_known import (
@@ -239,6 +239,6 @@ class VolumeProvisioner:
                 if volume.metadata.deletion_timestamp is not None:
                     return
                 with contextlib.suppress(NotFoundError):
-                    await self._client.delete(PERSISTENT_VOLUME, "", volume.metadata.name)
+                    await self._client.delete(*place_of(volume))
             case never:
                 assert_never(never)

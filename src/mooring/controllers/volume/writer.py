@@ -22,7 +22,7 @@ from mooring.api.csi_translation import DRIVERS
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.errors import QuantityError
-from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
+from mooring.api.kinds import place_of
 from mooring.api.quantity import parse_quantity, quantity_nano
 from mooring.api.storage import BIND_COMPLETED, BOUND_BY_CONTROLLER, is_bound_to
 from mooring.api.views.meta import RawQuantity
@@ -315,8 +315,7 @@ class VolumeWriter:
     async def write_volume(
         self, volume: PersistentVolume, document: Document, subresource: str = ""
     ) -> PersistentVolume:
-        name = volume.metadata.name
-        answer = await self._client.update(PERSISTENT_VOLUME, "", name, document, subresource=subresource)
+        answer = await self._client.update(*place_of(volume), document, subresource=subresource)
         written = decode_as(PersistentVolume, answer)
         self._volumes.assume(written)
         return written
@@ -324,9 +323,7 @@ class VolumeWriter:
     async def write_claim(
         self, claim: PersistentVolumeClaim, document: Document, subresource: str = ""
     ) -> PersistentVolumeClaim:
-        namespace, name = claim.metadata.namespace, claim.metadata.name
-        kind = PERSISTENT_VOLUME_CLAIM
-        answer = await self._client.update(kind, namespace, name, document, subresource=subresource)
+        answer = await self._client.update(*place_of(claim), document, subresource=subresource)
         written = decode_as(PersistentVolumeClaim, answer)
         self._claims.assume(written)
         return written
