@@ -27,6 +27,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from mooring.api.document import Document
 from mooring.api.nodeselector import NAME_FIELD, RequiredNodeAffinity, required_node_affinity
 from mooring.api.tolerations import NO_EXECUTE, find_untolerated_taint, is_tolerated
@@ -237,7 +239,7 @@ def plan_nodes(
 ) -> DaemonSetPlan:
     """One pod on each node that needs one. `backoff_s` gives how long the failed pod of a node has to wait."""
     plan = DaemonSetPlan()
-    does_surge = surge_count(state.daemon_set, 1) > 0
+    does_surge = surge_and_unavailable(state.daemon_set, 1)[0] > 0
     for name, fit in state.fits.items():
         pods = by_node.get(name)
         if fit.should_run and pods is None:
@@ -261,13 +263,10 @@ def plan_update(state: DaemonSetSync, by_node: Mapping[str, Sequence[Pod]]) -> D
     """The next step of a rolling update."""
     desired = [name for name, fit in state.fits.items() if fit.should_run]
     everywhere = {**by_node, **{name: by_node.get(name, ()) for name in desired}}
-    surge = surge_count(state.daemon_set, len(desired))
-    unavailable_max = unavailable_count(state.daemon_set, len(desired))
-    if desired and not unavailable_max and not surge:
-        unavailable_max = 1
+    surge, unavailable_max = surge_and_unavailable(state.daemon_set, len(desired))
     if surge:
         return _plan_surging(state, everywhere, surge, len(desired))
-    return _plan_replacing(state, everywhere, unavailable_max)
+    return _plan_replacing(state, everywhere, max(unavailable_max, 1) if desired else unavailable_max)
 
 
 def count_status(state: DaemonSetSync, by_node: Mapping[str, Sequence[Pod]]) -> DaemonSetStatus:
@@ -298,18 +297,14 @@ def count_status(state: DaemonSetSync, by_node: Mapping[str, Sequence[Pod]]) -> 
     )
 
 
-def surge_count(daemon_set: DaemonSet, desired: int) -> int:
+def surge_and_unavailable(daemon_set: DaemonSet, desired: int) -> tuple[int, int]:
+    """How many nodes may have two pods during an update, and how many none."""
     strategy = daemon_set.spec.update_strategy
-    if strategy.type != "RollingUpdate" or strategy.rolling_update is None:
-        return 0
-    return scaled_value(strategy.rolling_update.max_surge, desired, is_rounded_up=True)
-
-
-def unavailable_count(daemon_set: DaemonSet, desired: int) -> int:
-    strategy = daemon_set.spec.update_strategy
-    if strategy.type != "RollingUpdate" or strategy.rolling_update is None:
-        return 0
-    return scaled_value(strategy.rolling_update.max_unavailable, desired, is_rounded_up=True)
+    limits = strategy.rolling_update
+    if strategy.type != "RollingUpdate" or limits is None:
+        return 0, 0
+    surge = scaled_value(limits.max_surge, desired, is_rounded_up=True)
+    return surge, scaled_value(limits.max_unavailable, desired, is_rounded_up=True)
 
 
 # --- one node ------------------------------------------------------------------------------------------------
@@ -474,15 +469,6 @@ class FailedPodsBackoff:
         self._by_key[key] = (failures + 1, now_s)
 
 
-_COUNTS = (
-    "current_number_scheduled",
-    "number_misscheduled",
-    "desired_number_scheduled",
-    "number_ready",
-    "updated_number_scheduled",
-    "number_available",
-    "number_unavailable",
-)
 _REQUIRED_COUNTS = {
     "currentNumberScheduled": 0,
     "numberMisscheduled": 0,
@@ -493,8 +479,12 @@ _OPTIONAL_COUNTS = ("updatedNumberScheduled", "numberAvailable", "numberUnavaila
 
 
 def is_same_status(daemon_set: DaemonSet, counts: DaemonSetStatus) -> bool:
-    return daemon_set.status.observed_generation >= daemon_set.metadata.generation and all(
-        getattr(daemon_set.status, name) == getattr(counts, name) for name in _COUNTS
+    known = daemon_set.status
+    return known.observed_generation >= daemon_set.metadata.generation and known == replace(
+        counts,
+        observed_generation=known.observed_generation,
+        collision_count=known.collision_count,
+        conditions=known.conditions,
     )
 
 

@@ -14,11 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from mooring.api.document import Document
 from mooring.api.views.meta import Condition, LabelSelector
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
-from mooring.controllers.documents import DISRUPTION_TARGET, view_document
+from mooring.controllers.documents import DISRUPTION_TARGET, find_condition, view_document
 from mooring.controllers.pod_indexes import PodGroup
 from mooring.controllers.pods import is_finished, scaled_value
 from mooring.kit.clock import parse_rfc3339
@@ -144,15 +146,7 @@ def plan_failure(budget: PodDisruptionBudget, message: str, now: str) -> PodDisr
         observed_generation=old.observed_generation,
         last_transition_time=now,
     )
-    status = PodDisruptionBudgetStatus(
-        disruptions_allowed=0,
-        current_healthy=old.current_healthy,
-        desired_healthy=old.desired_healthy,
-        expected_pods=old.expected_pods,
-        observed_generation=old.observed_generation,
-        disrupted_pods=old.disrupted_pods,
-        conditions=_conditions_with(old.conditions, condition),
-    )
+    status = replace(old, disruptions_allowed=0, conditions=_conditions_with(old.conditions, condition))
     return None if status == old else status
 
 
@@ -207,34 +201,13 @@ def _conditions_with(conditions: Sequence[Condition], new: Condition) -> tuple[C
 
 
 def _merged(old: Condition, new: Condition) -> Condition:
-    since = new.last_transition_time if old.status != new.status else old.last_transition_time
-    return Condition(
-        type=new.type,
-        status=new.status,
-        reason=new.reason,
-        message=new.message,
-        observed_generation=new.observed_generation,
-        last_transition_time=since,
-    )
+    return replace(new, last_transition_time=old.last_transition_time) if old.status == new.status else new
 
 
 def _is_same_status(old: PodDisruptionBudgetStatus, new: PodDisruptionBudgetStatus) -> bool:
-    return _counts(old) == _counts(new) and _allowed(old) == _allowed(new)
-
-
-def _counts(status: PodDisruptionBudgetStatus) -> tuple[object, ...]:
-    return (
-        status.disruptions_allowed,
-        status.current_healthy,
-        status.desired_healthy,
-        status.expected_pods,
-        status.observed_generation,
-        status.disrupted_pods,
-    )
+    return replace(old, conditions=new.conditions) == new and _allowed(old) == _allowed(new)
 
 
 def _allowed(status: PodDisruptionBudgetStatus) -> tuple[str, str] | None:
-    for condition in status.conditions:
-        if condition.type == DISRUPTION_ALLOWED:
-            return condition.status, condition.reason
-    return None
+    condition = find_condition(status.conditions, DISRUPTION_ALLOWED)
+    return (condition.status, condition.reason) if condition is not None else None

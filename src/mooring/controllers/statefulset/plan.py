@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from mooring.api.document import Document
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import StatefulSet, StatefulSetStatus
@@ -157,18 +159,8 @@ def is_update_complete(stateful_set: StatefulSet, status: StatefulSetStatus) -> 
 
 def is_status_stale(known: StatefulSetStatus, status: StatefulSetStatus) -> bool:
     """Whether the status has to be written."""
-    return status.observed_generation > known.observed_generation or any(
-        getattr(status, name) != getattr(known, name)
-        for name in (
-            "replicas",
-            "current_replicas",
-            "ready_replicas",
-            "updated_replicas",
-            "current_revision",
-            "available_replicas",
-            "update_revision",
-        )
-    )
+    kept = replace(known, observed_generation=status.observed_generation, collision_count=status.collision_count)
+    return status.observed_generation > known.observed_generation or status != kept
 
 
 def status_document(status: StatefulSetStatus) -> Document:
