@@ -10,10 +10,11 @@ import pytest
 import yaml
 
 from mooring.apiserver.http.request import RequestLimits
-from mooring.cli.scheduler.command import FLAGS, all_flags
-from mooring.cli.up.command import up
+from mooring.cli.flags import parse_value
+from mooring.cli.scheduler.command import FLAGS, OWN_SECTION, all_flags
+from mooring.cli.up.command import controller_flags, up
 from mooring.cluster.scheduler_pages import LISTED
-from mooring.controllers.settings import ControllerSettings, flag_names, settings_of_flags
+from mooring.controllers.settings import KUBERNETES_DEFAULTS
 from mooring.kubelet.node_templates import TEMPLATE_FIELDS, load_node_templates
 from mooring.kubelet.simulated.stage_file import BUILTIN_STAGE_SETS, STAGE_FIELDS, read_stage_sets
 from mooring.scheduler.config.load import load_configuration
@@ -32,10 +33,9 @@ def test_every_option_is_explained() -> None:
 
 
 def test_every_flag_of_the_controllers_has_its_default() -> None:
-    defaults = ControllerSettings()
     documented = {row.cells[0].strip("`"): row.cells[1] for row in GUIDE.rows if row.section == "Options"}
-    for flag, name in flag_names().items():
-        assert settings_of_flags({flag: documented[flag]}) == defaults, f"{flag} is {getattr(defaults, name)}"
+    for flag in controller_flags(KUBERNETES_DEFAULTS):
+        assert parse_value(flag.flag_type, documented[f"--{flag.name}"]) == flag.default, flag
 
 
 def test_every_limit_is_explained() -> None:
@@ -91,7 +91,7 @@ def test_every_flag_that_is_named_exists() -> None:
 
 
 def test_flags_of_our_own_are_explained() -> None:
-    for flag in FLAGS["mooring"]:
+    for flag in FLAGS[OWN_SECTION]:
         assert f"`--{flag.name}`" in RUNNING_PAGE
 
 

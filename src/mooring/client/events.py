@@ -44,7 +44,10 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
+
+import msgspec
 
 from mooring.api.kinds import CORE_EVENT, EVENT, Kind
 from mooring.api.views.meta import ApiObject, ObjectReference, reference_to
@@ -173,35 +176,24 @@ LOSSES_LOGGED_EACH_S = 60.0
 NAMESPACE_OF_CLUSTER_EVENTS = "default"
 
 
+@dataclass(slots=True, eq=False)
 class EventRecord:
     """One event, how often it happened, and how much of that is written."""
 
-    __slots__ = (
-        "count",
-        "count_written",
-        "identity",
-        "is_outcome_unknown",
-        "key",
-        "last_seen_s",
-        "name",
-        "namespace",
-        "note",
-        "seen_s",
-        "tries",
-    )
+    identity: tuple[object, ...]
+    key: EventKey
+    name: str
+    note: str
+    seen_s: float
+    last_seen_s: float
+    count: int = 1
+    count_written: int = 0
+    tries: int = 0
+    is_outcome_unknown: bool = False
 
-    def __init__(self, identity: tuple[object, ...], key: EventKey, name: str, note: str, seen_s: float) -> None:
-        self.identity = identity
-        self.key = key
-        self.name = name
-        self.namespace = key[5].namespace or NAMESPACE_OF_CLUSTER_EVENTS
-        self.note = note
-        self.seen_s = seen_s
-        self.last_seen_s = seen_s
-        self.count = 1
-        self.count_written = 0
-        self.tries = 0
-        self.is_outcome_unknown = False
+    @property
+    def namespace(self) -> str:
+        return self.key[5].namespace or NAMESPACE_OF_CLUSTER_EVENTS
 
 
 class EventFormat(Protocol):
@@ -306,7 +298,7 @@ class EventWriter:
             elif record.count == 2 and self._spam.is_allowed(self._format.spam_key(key)):
                 self.enqueue(record)  # the beginning of a series; the rest waits for its end
             return
-        record = EventRecord(identity, key, self._names.new(key[5].name, now_s), note, now_s)
+        record = EventRecord(identity, key, self._names.new(key[5].name, now_s), note, now_s, now_s)
         if self._enqueue_unless_spam(record) or not self._format.is_series:
             self._remember(record)
 
@@ -488,12 +480,12 @@ class SeriesFormat(EventFormat):
             "reportingInstance": instance,
             "action": action,
             "reason": reason,
-            "regarding": _encode_reference(regarding),
+            "regarding": msgspec.to_builtins(regarding),
             "note": record.note,
             "type": type_,
         }
         if related is not None:
-            event["related"] = _encode_reference(related)
+            event["related"] = msgspec.to_builtins(related)
         if record.count > 1:
             event |= self.patch(record)
         return event
@@ -536,7 +528,7 @@ class CoreFormat(EventFormat):
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"name": record.name, "namespace": record.namespace},
-            "involvedObject": _encode_reference(regarding),
+            "involvedObject": msgspec.to_builtins(regarding),
             "reason": reason,
             "message": record.note,
             "source": {"component": controller},
@@ -555,15 +547,3 @@ class CoreFormat(EventFormat):
             "lastTimestamp": format_rfc3339(record.last_seen_s),
             "message": record.note,
         }
-
-
-def _encode_reference(reference: ObjectReference) -> dict[str, str]:
-    fields = {
-        "kind": reference.kind,
-        "namespace": reference.namespace,
-        "name": reference.name,
-        "uid": reference.uid,
-        "apiVersion": reference.api_version,
-        "resourceVersion": reference.resource_version,
-    }
-    return {name: value for name, value in fields.items() if value}

@@ -67,12 +67,12 @@ class ClusterRoleAggregationController(Controller):
 def aggregated_rules(role: ClusterRole, roles: Sequence[ClusterRole]) -> list[Rule]:
     """The rules of the roles that a role selects. Raises `LabelSelectorError`."""
     rules: list[Rule] = []
-    by_name = sorted(roles, key=lambda each: each.metadata.name)
+    by_name = sorted(roles, key=lambda role: role.metadata.name)
     for selector in role.aggregation_rule.cluster_role_selectors if role.aggregation_rule is not None else ():
         matcher = compile_selector(selector)
-        for each in by_name:
-            if each.metadata.name != role.metadata.name and matcher.matches(each.metadata.labels):
-                for rule in each.rules:
+        for other in by_name:
+            if other.metadata.name != role.metadata.name and matcher.matches(other.metadata.labels):
+                for rule in other.rules:
                     if rule not in rules:
                         rules.append(rule)
     return rules

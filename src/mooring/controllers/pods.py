@@ -265,4 +265,4 @@ def restarts_of(pod: Pod) -> tuple[int, int]:
     if not sidecars:
         return max(regular, 0), 0
     statuses = pod.status.init_container_statuses
-    return max(regular, 0), max((each.restart_count for each in statuses if each.name in sidecars), default=0)
+    return max(regular, 0), max((status.restart_count for status in statuses if status.name in sidecars), default=0)

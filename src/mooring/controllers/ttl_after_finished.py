@@ -28,7 +28,7 @@ class TtlAfterFinishedController(Controller):
         super().__init__(context)
         self.workers = context.settings.concurrent_ttl_after_finished_syncs
         self._jobs = context.informers.informer(Job)
-        self._jobs.add_handler(self.name, on_add=self._on_added, on_update=self._on_updated)
+        self.handle_changes(self._jobs, self._on_job)
 
     async def sync(self, key: str) -> Outcome:
         job = self._jobs.lister.by_key(key)
@@ -48,12 +48,9 @@ class TtlAfterFinishedController(Controller):
         await self.client.delete(JOB, namespace, name, deletion)
         return DONE
 
-    def _on_added(self, job: Job, is_initial: bool) -> None:
+    def _on_job(self, job: Job) -> None:
         if finished_s_of(job) is not None:
             self.queue.add(job.key)
-
-    def _on_updated(self, old: Job, new: Job) -> None:
-        self._on_added(new, False)
 
 
 def left_s_of(job: Job, now_s: float) -> float | None:

@@ -46,9 +46,8 @@ class HeapStatistics:
 
 
 class KeyedHeap(Generic[Key, Value]):
-    """Create it with `ordered_by(key function)` or `ordered_by_less(less than)`."""
-
     def __init__(self, rank: Callable[[Value], Ordered]) -> None:
+        """The value with the least `rank` comes first."""
         self._rank = rank
         self._heap: list[Entry[Key, Value]] = []
         self._queue: deque[Entry[Key, Value]] = deque()
@@ -57,20 +56,6 @@ class KeyedHeap(Generic[Key, Value]):
         self._version = 0
         self._size_max = 0
         self._sweeps = 0
-
-    @classmethod
-    def ordered_by(cls, order: Callable[[Value], Ordered]) -> Self:
-        """The least `order(value)` first."""
-        return cls(order)
-
-    @classmethod
-    def ordered_by_less(cls, less: Callable[[Value, Value], bool]) -> Self:
-        """The value that is `less` than the others first."""
-
-        def rank(value: Value) -> Ordered:
-            return _Rank(value, less)
-
-        return cls(rank)
 
     def push(self, key: Key, value: Value) -> None:
         """Add a value under a key that is not in the heap."""
@@ -171,22 +156,3 @@ class KeyedHeap(Generic[Key, Value]):
         self._heap = [entry for entry in self._heap if entries.get(entry[KEY]) is entry]
         heapq.heapify(self._heap)
         self._sweeps += 1
-
-
-class _Rank(Generic[Value]):
-    """Compares values by a given less-than; equal where neither is less."""
-
-    __slots__ = ("_less", "_value")
-
-    def __init__(self, value: Value, less: Callable[[Value, Value], bool]) -> None:
-        self._value = value
-        self._less = less
-
-    def __lt__(self, other: "_Rank[Value]") -> bool:
-        return self._less(self._value, other._value)
-
-    def __eq__(self, other: object) -> bool:
-        assert isinstance(other, _Rank)
-        return not self._less(self._value, other._value) and not self._less(other._value, self._value)
-
-    __hash__ = None  # type: ignore[assignment]  # equal ranks are not the same value

@@ -340,24 +340,24 @@ class Kubelets:
         node = self._nodes[name]
         if node.view is None:
             return None
-        for wanted in resource_slices(node, self._settings):
+        for resource_slice in resource_slices(node, self._settings):
             try:
-                await self._publish_slice(wanted)
+                await self._publish_slice(resource_slice)
             except ClientError as error:
                 logger.warning("publishing the devices of node %s failed: %s", name, error)
                 return REGISTRATION_RETRY_S
         return None
 
-    async def _publish_slice(self, wanted: Document) -> None:
+    async def _publish_slice(self, resource_slice: Document) -> None:
         try:
-            await self._client.create(RESOURCE_SLICE, "", wanted, is_answer_wanted=False)
+            await self._client.create(RESOURCE_SLICE, "", resource_slice, is_answer_wanted=False)
         except AlreadyExistsError:
-            slice_name = wanted["metadata"]["name"]
+            slice_name = resource_slice["metadata"]["name"]
             found: Document = msgspec.json.decode(await self._client.get(RESOURCE_SLICE, "", slice_name))
-            if found["spec"].get("devices", []) == wanted["spec"]["devices"]:
+            if found["spec"].get("devices", []) == resource_slice["spec"]["devices"]:
                 return
-            pool = {**wanted["spec"]["pool"], "generation": found["spec"]["pool"]["generation"] + 1}
-            patch = {"spec": {"devices": wanted["spec"]["devices"], "pool": pool}}
+            pool = {**resource_slice["spec"]["pool"], "generation": found["spec"]["pool"]["generation"] + 1}
+            patch = {"spec": {"devices": resource_slice["spec"]["devices"], "pool": pool}}
             await self._client.patch(RESOURCE_SLICE, "", slice_name, patch, form=PatchForm.MERGE)
 
     def _report_limitations(self) -> None:

@@ -214,10 +214,10 @@ def resources_patch(node: NodeState, settings: KubeletSettings) -> dict[str, str
     """
     assert node.view is not None, f"node {node.name} is not known to the API"
     stored = node.view.status.capacity
-    wanted = node_resources(settings.kind_of(node.name, node.index)[0].shape)
+    resources = node_resources(settings.kind_of(node.name, node.index)[0].shape)
     return {
         name: amount
-        for name, amount in wanted.items()
+        for name, amount in resources.items()
         if name not in stored or quantity_nano(stored[name]) != quantity_nano(amount)
     }
 

@@ -349,8 +349,8 @@ def status_patch(status: Document, written: Document) -> Document:
     for field, value in status.items():
         if field == "conditions":
             known = {condition["type"]: condition for condition in written.get("conditions", ())}
-            changed = [{**_TAKEN_AWAY, **each} for each in value if known.get(each["type"]) != each]
-            reported = {each["type"] for each in value}
+            changed = [{**_TAKEN_AWAY, **condition} for condition in value if known.get(condition["type"]) != condition]
+            reported = {condition["type"] for condition in value}
             changed += [{"type": type, "$patch": "delete"} for type in known if type not in reported]
             if changed:
                 patch["conditions"] = changed
@@ -365,7 +365,7 @@ def status_patch(status: Document, written: Document) -> Document:
 def _first_patch(status: Document) -> Document:
     if not status.get("conditions"):
         return status
-    return {**status, "conditions": [{**_TAKEN_AWAY, **each} for each in status["conditions"]]}
+    return {**status, "conditions": [{**_TAKEN_AWAY, **condition} for condition in status["conditions"]]}
 
 
 def revision_number(revision: str) -> int:

@@ -52,7 +52,7 @@ FORMAT = SeriesFormat()
 
 
 def record_of(key: EventKey, name: str, note: str, seen_s: float) -> EventRecord:
-    return EventRecord(key, key, name, note, seen_s)
+    return EventRecord(key, key, name, note, seen_s, seen_s)
 
 
 def test_the_body_of_an_event_of_kube_scheduler() -> None:

@@ -16,7 +16,6 @@ from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.probes.handlers import CommandResult, ProbeError, ProbeOutcome, ProbeResult, failure
 from mooring.kubelet.probes.prober import (
     ContainerHealth,
-    ContainerProbeRunner,
     ProbeKind,
     Prober,
     RunHealth,
@@ -24,6 +23,7 @@ from mooring.kubelet.probes.prober import (
     kill_grace_s,
     kill_message,
     port_number,
+    run_probe,
 )
 from mooring.kubelet.runtime import Role
 from mooring.kubelet.views import FullContainer, FullPod, FullProbe, KubeletPod
@@ -45,7 +45,7 @@ def probe_result(probe: dict[str, Any]) -> ProbeResult:
     one = pod_with(livenessProbe=probe)
     container = one.spec.containers[0]
     assert container.liveness_probe is not None
-    return run_real(ContainerProbeRunner(Runner()).run_probe(one, container, container.liveness_probe, "127.0.0.1"))
+    return run_real(run_probe(Runner(), one, container, container.liveness_probe, "127.0.0.1"))
 
 
 def test_by_a_command() -> None:
@@ -143,7 +143,7 @@ def staged(
     stage = Stage(clock, answers or {}, takes_s)
 
     async def main() -> None:
-        prober = Prober(clock, stage, stage)
+        prober = Prober(clock, stage.run_probe, stage)
         async with TaskGroup("probes") as group:
             prober.start(group)
             one = pod_with(**probes)

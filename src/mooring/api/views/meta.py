@@ -17,7 +17,7 @@
 Views do not use `from __future__ import annotations`: msgspec reads the annotations when a class is created.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, ClassVar, TypeAlias, dataclass_transform
 
 import msgspec
@@ -137,6 +137,11 @@ class Condition(View):
     observed_generation: Int64 = 0
     last_update_time: Timestamp | None = None
     last_transition_time: Timestamp | None = None
+
+
+def is_true(conditions: Iterable[Condition], type_: str) -> bool:
+    """Whether a condition of this type is there and has the status True."""
+    return any(condition.type == type_ and condition.status == "True" for condition in conditions)
 
 
 def controller_of(metadata: ObjectMeta) -> OwnerReference | None:

@@ -18,6 +18,7 @@ import msgspec
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import NODE, POD
+from mooring.api.views.meta import is_true
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.cli.clusters.registry import ClusterProcess, ClusterState, running_clusters
@@ -57,7 +58,7 @@ def show_status(name: str, form: str) -> int:
         click.echo(f"no cluster {name} runs" if name else "no cluster runs: `mooring up` starts one", err=True)
     else:
         now_s = SystemClock().wall_s()
-        click.echo("\n\n".join("\n".join(_lines(*each, now_s)) for each in zip(clusters, numbers, strict=True)))
+        click.echo("\n\n".join("\n".join(_lines(*pair, now_s)) for pair in zip(clusters, numbers, strict=True)))
     return EXIT_DONE if clusters else EXIT_FAILED
 
 
@@ -79,7 +80,7 @@ async def _numbers_of(state: ClusterState) -> Numbers | str:
 
 
 def _is_ready(node: Node) -> bool:
-    return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+    return is_true(node.status.conditions, "Ready")
 
 
 def _lines(state: ClusterState, numbers: Numbers | str, now_s: float) -> list[str]:
@@ -147,7 +148,7 @@ async def _wait_ended(clusters: list[ClusterState], processes: Mapping[str, Clus
     clock, waiting = SystemClock(), list(clusters)
     end_s = clock.now_s() + timeout_s
     while True:
-        for state in [each for each in waiting if processes[each.name].has_ended()]:
+        for state in [state for state in waiting if processes[state.name].has_ended()]:
             waiting.remove(state)
             click.echo(f"cluster {state.name} has ended")
         if not waiting:

@@ -105,16 +105,16 @@ def _explained(
     """The explanations of the chosen pods, in that order; if none is chosen of all pending pods, or of those of the
     files that are added to a live cluster."""
     pending = {pod.key: pod for pod in cluster.pending}
-    wanted: Set[str] = {pod.key for pod in chosen} & pending.keys()
+    keys: Set[str] = {pod.key for pod in chosen} & pending.keys()
     if not chosen:
-        wanted = (pending.keys() & cluster.of_files if request.is_live else None) or pending.keys()
+        keys = (pending.keys() & cluster.of_files if request.is_live else None) or pending.keys()
     found: dict[str, PodExplanation] = {}
-    if wanted:
+    if keys:
         try:
             explainer = Explainer(engine, cluster, request.node_limit)
             with ProgressBar("deciding", len(cluster.pending), SystemClock()) as progress:
-                decided = explainer.explain(wanted, progress.advance, ignores_others=request.ignores_others)
-                found = {each.pod: each for each in decided}
+                decided = explainer.explain(keys, progress.advance, ignores_others=request.ignores_others)
+                found = {explanation.pod: explanation for explanation in decided}
         except ObjectError as error:
             raise input_error(str(error)) from error
     for key, explanation in found.items():
@@ -165,15 +165,15 @@ class Explainer:
         self._queue = list(zip(in_queue_order(cluster.pending), pending_pods(engine, cluster.pending), strict=True))
 
     def explain(
-        self, wanted: Set[str], decided: Callable[[int], None], *, ignores_others: bool = False
+        self, keys: Set[str], decided: Callable[[int], None], *, ignores_others: bool = False
     ) -> Iterator[PodExplanation]:
         """The wanted pending pods (`namespace/name`) in queue order, each after all that come before it; or each as if
         no other pod were pending."""
-        left = len(wanted)
+        left = len(keys)
         for pod, record in self._queue:
             if not left:
                 return
-            if pod.key in wanted:
+            if pod.key in keys:
                 nominated_node = record.nominated_node
                 yield self._explain(record)
                 left -= 1

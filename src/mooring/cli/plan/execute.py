@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import NODE, POD, POD_DISRUPTION_BUDGET
-from mooring.api.views.meta import controller_of
+from mooring.api.views.meta import controller_of, is_true
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PodDisruptionBudget
@@ -176,11 +176,11 @@ async def _read_state(client: HttpClient, pod: Pod) -> _EvictedPod:
     assert owner is not None, f"{pod.key} has no controller: plans do not move it"
     listing = await client.list(POD, Selection(metadata.namespace))
     pods = [decode_as(Pod, item) for item in listing.items]
-    placed = [each for each in pods if _is_of(each, owner.uid) and each.spec.node_name]
+    placed = [candidate for candidate in pods if _is_of(candidate, owner.uid) and candidate.spec.node_name]
     return _EvictedPod(
         pod.key,
         f"{owner.kind} {metadata.namespace}/{owner.name}",
-        any(each.metadata.uid == metadata.uid for each in pods),
+        any(candidate.metadata.uid == metadata.uid for candidate in pods),
         len(placed),
         sum(map(_is_ready, placed)),
         await _allowed_disruptions(client, pod),
@@ -193,8 +193,8 @@ async def _allowed_disruptions(client: HttpClient, pod: Pod) -> dict[str, int]:
     except (ForbiddenError, NotFoundError):
         return {}
     budgets = [decode_as(PodDisruptionBudget, item) for item in listing.items]
-    compiled = [each for each in map(compile_budget, budgets) if each is not None]
-    return {each.key: each.allowed for each in compiled if each.matcher.matches(pod.metadata.labels)}
+    compiled = [budget for budget in map(compile_budget, budgets) if budget is not None]
+    return {budget.key: budget.allowed for budget in compiled if budget.matcher.matches(pod.metadata.labels)}
 
 
 def _is_of(pod: Pod, owner_uid: str) -> bool:
@@ -204,7 +204,7 @@ def _is_of(pod: Pod, owner_uid: str) -> bool:
 
 
 def _is_ready(pod: Pod) -> bool:
-    return any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions)
+    return is_true(pod.status.conditions, "Ready")
 
 
 def _ignore(text: str) -> None:

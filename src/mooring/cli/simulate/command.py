@@ -199,7 +199,7 @@ def simulate(
         for text in notes:
             click.echo(f"mooring: note: {text}", err=True)
     if outcome.is_interrupted:
-        left = f"{outcome.wanted - len(outcome.results)} of {outcome.wanted} simulations are missing"
+        left = f"{outcome.planned - len(outcome.results)} of {outcome.planned} simulations are missing"
         hint = "; --resume goes on" if folder else "; with --output DIR, --resume would go on"
         click.echo(f"mooring: interrupted: {left}{hint}", err=True)
         ctx.exit(EXIT_INTERRUPTED)

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import ClassVar, cast
 
 from mooring.api.errors import LabelSelectorError
-from mooring.api.kinds import POD, POD_DISRUPTION_BUDGET, Kind
+from mooring.api.kinds import Kind, place_of
 from mooring.api.labels import compile_selector
 from mooring.api.views.administration import CustomResourceDefinition
 from mooring.api.views.meta import OwnerReference, controller_of
@@ -243,8 +243,7 @@ class DisruptionController(Controller):
             return
         document = document_of(budget)
         document["status"] = status_document(status)
-        namespace, name = budget.metadata.namespace, budget.metadata.name
-        await self.client.update(POD_DISRUPTION_BUDGET, namespace, name, document, subresource="status")
+        await self.client.update(*place_of(budget), document, subresource="status")
 
     # ----------------------------------------------------------------------------- stale disruption targets
 
@@ -267,9 +266,8 @@ class DisruptionController(Controller):
             condition["observedGeneration"] = pod.metadata.generation
         metadata = {"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version}
         patch = {"metadata": metadata, "status": {"conditions": [condition]}}
-        namespace, name = split_key(key)
         try:
-            await self.client.patch(POD, namespace, name, patch, form=PatchForm.STRATEGIC, subresource="status")
+            await self.client.patch(*place_of(pod), patch, form=PatchForm.STRATEGIC, subresource="status")
         except NotFoundError:
             return DONE
         except ClientError as error:
@@ -278,14 +276,14 @@ class DisruptionController(Controller):
 
     # ----------------------------------------------------------------------------------------------- events
 
-    def _on_pod_added(self, pod: Pod, is_initial: bool) -> None:
+    def _on_pod_added(self, pod: Pod) -> None:
         self._add_budgets_of(pod)
         left_s = stale_target_in_s(pod, self.clock.wall_s())
         if left_s is not None:
             self._stale_targets.add_after(pod.key, left_s)
 
     def _on_pod_updated(self, old: Pod, new: Pod) -> None:
-        self._on_pod_added(new, False)
+        self._on_pod_added(new)
 
     def _on_pod_deleted(self, pod: Pod) -> None:
         self._add_budgets_of(pod)

@@ -162,12 +162,12 @@ def plan_pods(
     job = summary.job
     if job.spec.suspend:
         return RemovePods(pods_to_remove(job, summary.active_pods, summary.active))
-    wanted = _wanted_active(summary)
-    to_remove = pods_to_remove(job, summary.active_pods, max(0, summary.active - wanted))
+    desired = _desired_active(summary)
+    to_remove = pods_to_remove(job, summary.active_pods, max(0, summary.active - desired))
     if to_remove:
         return RemovePods(to_remove[:BURST_MAX])
     terminating = summary.terminating if is_only_replaced_when_failed(job) else 0
-    missing = wanted - terminating - summary.active
+    missing = desired - terminating - summary.active
     if missing <= 0:
         return None
     if job.spec.backoff_limit_per_index is None:
@@ -305,7 +305,7 @@ def _has_restarted_too_often(job: Job, pods: Sequence[Pod]) -> bool:
 # --- pods ----------------------------------------------------------------------------------------------------
 
 
-def _wanted_active(summary: PodSummary) -> int:
+def _desired_active(summary: PodSummary) -> int:
     spec = summary.job.spec
     parallelism = spec.parallelism if spec.parallelism is not None else 1
     if spec.completions is None:

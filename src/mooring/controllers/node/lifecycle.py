@@ -89,7 +89,7 @@ class NodeLifecycleController(Controller):
         self._known: dict[str, Node] = {}
         self._dirty_nodes: dict[str, None] = {}
         self._renewed: dict[str, Lease] = {}
-        self._healthy_until: KeyedHeap[str, float] = KeyedHeap.ordered_by(_due)
+        self._healthy_until: KeyedHeap[str, float] = KeyedHeap(_due)
         """All healthy nodes, with a time before which they cannot become unhealthy."""
         self._pods_to_retry: dict[str, None] = {}
         self._wall_offset_s = context.clock.wall_s() - context.clock.now_s()
@@ -124,7 +124,7 @@ class NodeLifecycleController(Controller):
         self._dirty_nodes[name] = None
         self._pods_to_retry.pop(name, None)
 
-    def _on_lease_added(self, lease: Lease, is_initial: bool) -> None:
+    def _on_lease_added(self, lease: Lease) -> None:
         if lease.metadata.namespace == NODE_LEASE_NAMESPACE:
             self._dirty_nodes[lease.metadata.name] = None
 
@@ -132,9 +132,9 @@ class NodeLifecycleController(Controller):
         if new.metadata.namespace == NODE_LEASE_NAMESPACE and is_renewed(old, new):
             self._renewed[new.metadata.name] = new
         else:
-            self._on_lease_added(new, False)
+            self._on_lease_added(new)
 
-    def _on_pod_added(self, pod: Pod, is_initial: bool) -> None:
+    def _on_pod_added(self, pod: Pod) -> None:
         health = self._health.get(pod.spec.node_name)
         # The monitor marks the pods of a node when it becomes unhealthy. This is for pods that arrive later.
         if health is not None and health.ready is not None and not health.is_ready:
@@ -142,7 +142,7 @@ class NodeLifecycleController(Controller):
 
     def _on_pod_updated(self, old: Pod, new: Pod) -> None:
         if old.spec.node_name != new.spec.node_name:
-            self._on_pod_added(new, False)
+            self._on_pod_added(new)
 
     # ------------------------------------------------------------------------- NoSchedule taints and labels
 
@@ -324,7 +324,9 @@ class NodeLifecycleController(Controller):
         elif update.transition is ClusterTransition.SOME_READY_AGAIN:
             logger.warning("some nodes are ready again: every node gets another grace period")
             now_s = self._now_s()
-            self._health = {name: NodeHealth(now_s, each.ready, each.lease) for name, each in self._health.items()}
+            self._health = {
+                name: NodeHealth(now_s, health.ready, health.lease) for name, health in self._health.items()
+            }
             self._dirty_nodes.update(dict.fromkeys(self._known))
         for zone, rate_per_s in update.rates_per_s.items():
             self._to_taint[zone].set_rate(rate_per_s)

@@ -178,7 +178,7 @@ class TimedQueue:
 
     def __init__(self, clock: Clock, rate_per_s: float) -> None:
         self._clock = clock
-        self._waiting: KeyedHeap[str, float] = KeyedHeap.ordered_by(_due)
+        self._waiting: KeyedHeap[str, float] = KeyedHeap(_due)
         self._taken: dict[str, None] = {}
         self._rate_per_s = rate_per_s
         self._bucket = self._new_bucket(rate_per_s)

@@ -28,10 +28,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from mooring.api.views.meta import IntOrString
 from mooring.kit.clock import Clock
@@ -54,27 +54,27 @@ TRIES_MAX = 3
 logger = logging.getLogger(__name__)
 
 
-class ContainerProbeRunner:
-    """Runs the probes of real containers."""
+RunProbe: TypeAlias = Callable[[FullPod, FullContainer, FullProbe, str], Awaitable[ProbeResult]]
+"""Runs one probe of a container, at the address of its pod. Raises `ProbeError`."""
 
-    def __init__(self, runner: CommandRunner) -> None:
-        self._runner = runner
 
-    async def run_probe(self, pod: FullPod, container: FullContainer, probe: FullProbe, pod_ip: str) -> ProbeResult:
-        """Raises `ProbeError`."""
-        timeout_s = float(probe.timeout_seconds)
-        if probe.exec is not None:
-            return await probe_exec(self._runner, pod.metadata.uid, container, probe.exec, timeout_s)
-        if probe.http_get is not None:
-            return await probe_http(probe.http_get, pod_ip, port_number(probe.http_get.port, container), timeout_s)
-        if probe.tcp_socket is not None:
-            port = port_number(probe.tcp_socket.port, container)
-            return await probe_tcp(probe.tcp_socket.host or pod_ip, port, timeout_s)
-        if probe.grpc is not None:
-            return await probe_grpc(pod_ip, probe.grpc.port, probe.grpc.service, timeout_s)
-        metadata = pod.metadata
-        who = f"{metadata.name}_{metadata.namespace}({metadata.uid}):{container.name}"
-        raise ProbeError(f"missing probe handler for {who}")
+async def run_probe(
+    runner: CommandRunner, pod: FullPod, container: FullContainer, probe: FullProbe, pod_ip: str
+) -> ProbeResult:
+    """Run one probe of a real container. Raises `ProbeError`."""
+    timeout_s = float(probe.timeout_seconds)
+    if probe.exec is not None:
+        return await probe_exec(runner, pod.metadata.uid, container, probe.exec, timeout_s)
+    if probe.http_get is not None:
+        return await probe_http(probe.http_get, pod_ip, port_number(probe.http_get.port, container), timeout_s)
+    if probe.tcp_socket is not None:
+        port = port_number(probe.tcp_socket.port, container)
+        return await probe_tcp(probe.tcp_socket.host or pod_ip, port, timeout_s)
+    if probe.grpc is not None:
+        return await probe_grpc(pod_ip, probe.grpc.port, probe.grpc.service, timeout_s)
+    metadata = pod.metadata
+    who = f"{metadata.name}_{metadata.namespace}({metadata.uid}):{container.name}"
+    raise ProbeError(f"missing probe handler for {who}")
 
 
 def port_number(port: IntOrString, container: FullContainer) -> int:
@@ -87,14 +87,6 @@ def port_number(port: IntOrString, container: FullContainer) -> int:
     if not 0 < port < 65536:
         raise ProbeError(f"invalid port number: {port}")
     return port
-
-
-class ProbeRunner(Protocol):
-    """Runs one probe."""
-
-    async def run_probe(self, pod: FullPod, container: FullContainer, probe: FullProbe, pod_ip: str) -> ProbeResult:
-        """Raises `ProbeError`."""
-        ...
 
 
 class ProbeListener(Protocol):
@@ -126,9 +118,9 @@ class _ProbeRun:
 class Prober:
     """Probes all containers of a kubelet."""
 
-    def __init__(self, clock: Clock, probe_runner: ProbeRunner, listener: ProbeListener) -> None:
+    def __init__(self, clock: Clock, run_probe: RunProbe, listener: ProbeListener) -> None:
         self._clock = clock
-        self._probe_runner = probe_runner
+        self._run_probe = run_probe
         self._listener = listener
         self._group: TaskGroup | None = None
         self._runs: dict[tuple[str, str], _ProbeRun] = {}
@@ -219,10 +211,10 @@ class Prober:
     async def _probe_with_retries(self, run: _ProbeRun, probe: FullProbe) -> ProbeResult:
         for _ in range(TRIES_MAX - 1):
             try:
-                return await self._probe_runner.run_probe(run.pod, run.container, probe, run.pod_ip)
+                return await self._run_probe(run.pod, run.container, probe, run.pod_ip)
             except ProbeError:
                 continue
-        return await self._probe_runner.run_probe(run.pod, run.container, probe, run.pod_ip)
+        return await self._run_probe(run.pod, run.container, probe, run.pod_ip)
 
     def _count(self, run: _ProbeRun, kind: ProbeKind, probe: FullProbe, *, is_success: bool) -> None:
         uid, name, before = run.pod.metadata.uid, run.container.name, run.health.health

@@ -259,7 +259,7 @@ class ProcessContainer:
     async def _run_process(self, prepared: PreparedContainer) -> None:
         if prepared.warning:
             self._context.record_event(self.pod, True, "MountsUnavailable", prepared.warning)
-        shim = self._shim = await ShimProcess.start(prepared.wanted)
+        shim = self._shim = await ShimProcess.start(prepared.config)
         has_ended = False
         try:
             async for report in shim.reports():

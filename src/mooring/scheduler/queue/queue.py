@@ -98,7 +98,7 @@ class SchedulingQueue:
         self._hint_map = QueueingHintMap(profiles, with_extenders=with_extenders)
         self._sub_queues = SubQueues(
             clock,
-            KeyedHeap.ordered_by(self._queue_key),
+            KeyedHeap(self._queue_key),
             BackoffQueue(backoff_initial_s, backoff_max_s, self._queue_key),
             UnschedulablePods(self._hint_map, unschedulable_s_max),
             InFlightPods(in_flight_events_max),

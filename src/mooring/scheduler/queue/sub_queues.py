@@ -75,8 +75,8 @@ class BackoffQueue:
         def by_window(entry: QueuedPod) -> float:
             return entry.backoff_window_s
 
-        self.rejected: KeyedHeap[str, QueuedPod] = KeyedHeap.ordered_by(by_window_then_key)
-        self.after_error: KeyedHeap[str, QueuedPod] = KeyedHeap.ordered_by(by_window)
+        self.rejected: KeyedHeap[str, QueuedPod] = KeyedHeap(by_window_then_key)
+        self.after_error: KeyedHeap[str, QueuedPod] = KeyedHeap(by_window)
         self._heaps = {QueueState.BACKOFF: self.rejected, QueueState.ERROR_BACKOFF: self.after_error}
 
     def __len__(self) -> int:
