@@ -410,7 +410,9 @@ def _assert_same_with_an_empty_cache(engine: Engine, pod: PodInfo) -> Decision:
     for cycle in engine.cycles.values():
         cycle.best_nodes_max = 0
     full = engine.decide(pod, in_full=True)
-    uncached = SchedulingCycle(engine.cycle_for(pod).profile, engine.columns, by_name(engine.columns))
+    uncached = SchedulingCycle(
+        engine.cycle_for(pod).profile, engine.columns, by_name(engine.columns), None, lambda: 0.0
+    )
     assert outcome(brief) == outcome(full) == outcome(recorded)
     _assert_best_nodes(recorded, full)
     assert written_decision(full) == written_decision(uncached.decide(pod, in_full=True))

@@ -106,7 +106,7 @@ def test_statistics_count_by_state() -> None:
     harness.add("active")
     numbers = harness.queue.statistics()
     assert (numbers.active, numbers.backoff, numbers.unschedulable, numbers.gated) == (1, 2, 1, 1)
-    assert (numbers.in_flight, numbers.in_flight_events, numbers.in_flight_events_dropped) == (1, 1, 0)
+    assert (numbers.in_flight, harness.queue.in_flight_events()) == (1, {"PodPopped": 1, CLAIM_ADD.label: 1})
     assert len(harness.queue) == 6
 
 

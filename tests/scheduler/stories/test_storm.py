@@ -293,7 +293,7 @@ def _what_is_left(scheduler: Scheduler) -> Written:
     remembered: Written = {
         "pending": len(scheduler.pods.pending),
         "queued": len(scheduler.queue),
-        "events in flight": scheduler.queue.statistics().in_flight_events,
+        "events in flight": sum(scheduler.queue.in_flight_events().values()),
         "assumed": len(scheduler.assumed_pods),
         "waiting for Permit": len(scheduler.waiting_pods),
         "bindings": len(scheduler.bindings.running),

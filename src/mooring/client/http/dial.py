@@ -94,7 +94,10 @@ def tls_context(connection: Connection, certificate: Certificate | None) -> ssl.
     else:
         context.load_default_certs()
     if certificate is not None:
-        _load_certificate(context, certificate)
+        try:
+            load_certificate(context, certificate.chain, certificate.key)
+        except (ssl.SSLError, ValueError) as error:
+            raise CredentialsError(f"the client certificate or its key cannot be used: {error}") from None
     return context
 
 
@@ -105,14 +108,13 @@ def _load_authority(context: ssl.SSLContext, connection: Connection) -> None:
         raise TlsError(f"the certificate authority of {connection.server} cannot be read: {error}") from None
 
 
-def _load_certificate(context: ssl.SSLContext, certificate: Certificate) -> None:
+def load_certificate(context: ssl.SSLContext, chain: bytes, key: bytes) -> None:
+    """Show this certificate. Raises `SSLError` and `ValueError`."""
+    # OpenSSL reads from files only. This one is private and removed after it was read.
     with tempfile.NamedTemporaryFile() as file:
-        file.write(certificate.chain + b"\n" + certificate.key)
+        file.write(chain + b"\n" + key)
         file.flush()
-        try:
-            context.load_cert_chain(file.name, password=_refuse_password)
-        except (ssl.SSLError, ValueError) as error:
-            raise CredentialsError(f"the client certificate or its key cannot be used: {error}") from None
+        context.load_cert_chain(file.name, password=_refuse_password)
 
 
 def _refuse_password() -> str:

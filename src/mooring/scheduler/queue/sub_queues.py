@@ -59,8 +59,6 @@ class QueueStatistics:
     unschedulable: int
     gated: int
     in_flight: int
-    in_flight_events: int
-    in_flight_events_dropped: int
 
 
 class BackoffQueue:
@@ -217,8 +215,6 @@ class SubQueues:
             unschedulable=len(self.unschedulable) - self.unschedulable.gated_count,
             gated=self.unschedulable.gated_count,
             in_flight=len(self.in_flight),
-            in_flight_events=self.in_flight.event_count,
-            in_flight_events_dropped=self.in_flight.events_dropped,
         )
 
     def status(self, entry: QueuedPod) -> QueuedPodStatus:
