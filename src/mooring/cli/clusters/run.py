@@ -55,7 +55,9 @@ def show_status(name: str, form: str) -> int:
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(list(map(_document, clusters, numbers))), indent=2))
     elif not clusters:
-        click.echo(f"no cluster {name} runs" if name else "no cluster runs: `mooring up` starts one", err=True)
+        click.echo(
+            f"no running cluster is named {name}" if name else "no cluster runs: `mooring up` starts one", err=True
+        )
     else:
         now_s = SystemClock().wall_s()
         click.echo("\n\n".join("\n".join(_lines(*pair, now_s)) for pair in zip(clusters, numbers, strict=True)))
@@ -126,7 +128,7 @@ def stop_clusters(name: str, *, is_all: bool, timeout_s: float) -> int:
         raise input_error("a name and --all contradict each other: leave one out")
     clusters = [state for state in running_clusters() if not name or state.name == name]
     if not clusters:
-        click.echo(f"no cluster {name} runs" if name else "no cluster runs", err=True)
+        click.echo(f"no running cluster is named {name}" if name else "no cluster runs", err=True)
         return EXIT_FAILED if name else EXIT_DONE
     if len(clusters) > 1 and not is_all:
         names = ", ".join(state.name for state in clusters)

@@ -184,7 +184,7 @@ class Dialler:
             cause = error.error if isinstance(error, ConnectError) else error
             if isinstance(cause, ssl.SSLCertVerificationError):
                 raise DialError(f"{UNTRUSTED}: {cause}") from cause
-            raise DialError(f"cannot connect: {cause.strerror or cause}") from cause
+            raise DialError(f"cannot connect: {_reason(cause)}") from cause
 
     async def _connect(
         self, address: SplitResult, security: ssl.SSLContext | None, name: str, socks_target: SplitResult | None = None
@@ -282,6 +282,13 @@ def exchange_error_text(error: OSError, address: str) -> str:
     if error.errno:
         return f"read tcp {address}: read: {os.strerror(error.errno).lower()}"
     return str(error) or type(error).__name__
+
+
+def _reason(error: OSError) -> str:
+    # The text of asyncio and uvloop for a failed connect() can be "Connect call failed" and the address.
+    if error.errno and not isinstance(error, socket.gaierror | ssl.SSLError):
+        return os.strerror(error.errno)
+    return error.strerror or str(error)
 
 
 def _connect_text(error: OSError, host: str, address: str) -> str:
