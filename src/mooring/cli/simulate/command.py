@@ -74,7 +74,7 @@ def _replay(
 
 
 @click.command("simulate", help=HELP, short_help="Run days of a cluster in seconds.")
-@click.argument("scenario", metavar="SCENARIO", default="")
+@click.argument("scenario", metavar="[SCENARIO]", default="")
 @click.option(
     "--replay", "recording", default="", metavar="FILE", help="Decide again what scheduler --record recorded."
 )
