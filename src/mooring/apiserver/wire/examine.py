@@ -23,7 +23,7 @@ The result of a strategic merge patch is plain JSON, which Go decodes field by f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from mooring.api.field_errors import quoted
@@ -171,7 +171,7 @@ class _Examiner:
                 with self._step(f"[{index}]"):
                     self.anything(item)
         elif isinstance(raw, dict):
-            self._map_keys(raw, lambda value: self.anything(value))
+            self._map_keys(raw, self.anything)
 
     def _outside_of_fields(self, struct: Struct, key: str, seen: set[str]) -> None:
         if not (struct.is_object and key in ("kind", "apiVersion")):
@@ -211,8 +211,7 @@ class _Examiner:
         value_name = go_name_of_item(name, kind.value)
         self._map_keys(raw, lambda value: self._value(kind.value, value, value_name))
 
-    def _map_keys(self, raw: dict[str, object], visit: object) -> None:
-        assert callable(visit)
+    def _map_keys(self, raw: dict[str, object], visit: Callable[[object], None]) -> None:
         seen: set[str] = set()
         for key, value in _pairs(raw):
             if key in seen:
@@ -252,8 +251,7 @@ class _Examiner:
             case _:
                 pass
 
-    def _number(self, read: object, raw: object, name: str) -> None:
-        assert callable(read)
+    def _number(self, read: Callable[[object], object], raw: object, name: str) -> None:
         try:
             read(raw)
         except scalars.UnexpectedJsonType:
@@ -273,9 +271,8 @@ class _Examiner:
         except scalars.BytesError as error:
             self.remembered = self.remembered or str(error)
 
-    def _ending(self, read: object, raw: object, name: str) -> None:
+    def _ending(self, read: Callable[[object], object], raw: object, name: str) -> None:
         """An error of a type with its own decoder, which ends decoding."""
-        assert callable(read)
         try:
             read(raw)
         except scalars.ScalarError as error:
@@ -501,8 +498,7 @@ def _restore_with_decoder(basic: Basic, raw: object) -> None:
     except scalars.ScalarError as error:
         raise DecodingError(str(error)) from error
     except scalars.UnexpectedJsonType as error:
-        number = f"number {raw!r}" if name == "int32" else "number"
-        found = {"string": "string", "bool": "bool", "slice": "array", "map": "object"}.get(_go_kind(raw), number)
+        found = _shown_type(raw, with_number=name == "int32")
         raise DecodingError(f"json: cannot unmarshal {found} into Go value of type {name}") from error
 
 
