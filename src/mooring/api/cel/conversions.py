@@ -40,7 +40,6 @@ from mooring.api.field_errors import quoted
 
 # --- durations and timestamps -----------------------------------------------------------------------------------
 
-_SECOND_NS = 10**9
 _UNITS_NS = {
     "ns": 1,
     "us": 10**3,
@@ -100,19 +99,19 @@ def parse_timestamp(text: str) -> tuple[int, int]:
         offset_s = (int(parts[9]) * 3600 + int(parts[10]) * 60) * (-1 if parts[8] == "-" else 1)
     fraction_ns = int((parts[7] or "0").ljust(9, "0")[:9])
     since = moment - _EPOCH
-    return (since.days * 86400 + since.seconds - offset_s) * _SECOND_NS + fraction_ns, offset_s
+    return (since.days * 86400 + since.seconds - offset_s) * SECOND_NS + fraction_ns, offset_s
 
 
 def duration_text(nanoseconds: int) -> str:
     """A duration in seconds: "5400s", "0.25s"."""
-    whole, rest = divmod(abs(nanoseconds), _SECOND_NS)
+    whole, rest = divmod(abs(nanoseconds), SECOND_NS)
     fraction = f".{rest:09d}".rstrip("0") if rest else ""
     return f"{'-' if nanoseconds < 0 else ''}{whole}{fraction}s"
 
 
 def timestamp_text(nanoseconds: int, offset_s: int = 0) -> str:
     """A timestamp in RFC 3339, without trailing zeros of the fraction."""
-    seconds, rest = divmod(nanoseconds, _SECOND_NS)
+    seconds, rest = divmod(nanoseconds, SECOND_NS)
     try:
         moment = _EPOCH + timedelta(seconds=seconds + offset_s)
     except OverflowError:
@@ -141,7 +140,7 @@ _DURATION_PARTS_NS = {"getHours": 3600 * 10**9, "getMinutes": 60 * 10**9, "getSe
 
 def _timestamp_part(part: Callable[[datetime, int], int]) -> Callable[..., int]:
     def part_of(moment: Timestamp, zone: str = "UTC") -> int:
-        seconds, fraction_ns = divmod(moment.nanoseconds, _SECOND_NS)
+        seconds, fraction_ns = divmod(moment.nanoseconds, SECOND_NS)
         try:
             return part((_EPOCH + timedelta(seconds=seconds)).astimezone(_zone(zone)), fraction_ns)
         except OverflowError:  # the local time is before the year 1 or after the year 9999
