@@ -193,8 +193,7 @@ def _validate_rest(spec: Document, path: str, options: PodOptions) -> list[Field
 def _validate_gates(spec: Document, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, gate in enumerate(spec.get("readinessGates") or ()):
-        here, kind = f"{path}.readinessGates[{index}].conditionType", gate.get("conditionType", "")
-        errors += [invalid(here, kind, text) for text in qualified_name_errors(kind)]
+        errors += struct_rules("core", "PodReadinessGate").validate(gate, f"{path}.readinessGates[{index}]")
     names: set[str] = set()
     for index, gate in enumerate(spec.get("schedulingGates") or ()):
         here, name = f"{path}.schedulingGates[{index}]", gate.get("name", "")
