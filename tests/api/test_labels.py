@@ -31,7 +31,7 @@ WEB = {"app": "web", "stage": "test"}
 
 
 @pytest.mark.parametrize(
-    ("wanted", "labels", "matches"),
+    ("label_selector", "labels", "matches"),
     [
         (None, WEB, False),
         (selector(), WEB, True),
@@ -56,8 +56,10 @@ WEB = {"app": "web", "stage": "test"}
         (selector("stage NotIn test", app="web"), WEB, False),
     ],
 )
-def test_what_a_selector_matches(wanted: LabelSelector | None, labels: Mapping[str, str], matches: bool) -> None:
-    assert compile_selector(wanted).matches(labels) is matches
+def test_what_a_selector_matches(
+    label_selector: LabelSelector | None, labels: Mapping[str, str], matches: bool
+) -> None:
+    assert compile_selector(label_selector).matches(labels) is matches
 
 
 def test_no_selector_matches_nothing_and_an_empty_one_everything() -> None:

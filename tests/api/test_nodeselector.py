@@ -35,7 +35,7 @@ BOGUS_ERROR = (
 
 
 @pytest.mark.parametrize(
-    ("wanted", "matches"),
+    ("required", "matches"),
     [
         (node_selector(), False),
         (node_selector(term()), False),
@@ -59,9 +59,9 @@ BOGUS_ERROR = (
         (node_selector(term(fields=["spec.unheard NotIn n1"])), True),
     ],
 )
-def test_which_nodes_match(wanted: NodeSelector, matches: bool) -> None:
-    assert compile_lenient(wanted).matches(LABELS, "n1") is matches
-    assert compile_strict(wanted).matches(LABELS, "n1") is matches
+def test_which_nodes_match(required: NodeSelector, matches: bool) -> None:
+    assert compile_lenient(required).matches(LABELS, "n1") is matches
+    assert compile_strict(required).matches(LABELS, "n1") is matches
 
 
 def test_fields_match_a_node_without_a_name() -> None:

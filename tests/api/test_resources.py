@@ -219,7 +219,7 @@ def test_requests_are_the_maximum_over_time(regular: list[int], initial: list[tu
     def built(index: int, milli: int, stays: bool) -> Container:
         return (sidecar if stays else container)(f"i{index}", cpu=f"{milli}m")
 
-    wanted = pod(
+    pending = pod(
         *(container(f"c{index}", cpu=f"{milli}m") for index, milli in enumerate(regular)),
         init=[built(index, *each) for index, each in enumerate(initial)],
     )
@@ -229,15 +229,15 @@ def test_requests_are_the_maximum_over_time(regular: list[int], initial: list[tu
         moments.append(staying + milli)
         staying += milli if stays else 0
     moments.append(staying + sum(regular))
-    assert fit_filter_requests(wanted) == {"cpu": max(moments)}
+    assert fit_filter_requests(pending) == {"cpu": max(moments)}
 
 
 @given(said=st.dictionaries(st.sampled_from(["cpu", "memory"]), st.integers(0, 9), max_size=2))
 def test_defaults_replace_only_missing_requests(said: dict[str, int]) -> None:
-    wanted = pod(container(others=said))
+    pending = pod(container(others=said))
     expected = {"cpu": 1000 * said["cpu"] if "cpu" in said else CPU_MILLI_DEFAULT}
     expected["memory"] = said.get("memory", MEMORY_DEFAULT)
-    assert fit_score_requests(wanted) == expected
+    assert fit_score_requests(pending) == expected
 
 
 # --- Which resources the scheduler counts ----------------------------------------------------------------------------

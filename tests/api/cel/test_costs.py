@@ -219,7 +219,7 @@ def test_worst_cost_of_a_call(expression: str, cost: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "wanted"),
+    ("found", "expected"),
     [
         pytest.param(CostRange(1, 2).plus(CostRange(3, 4)), CostRange(4, 6), id="a sum"),
         pytest.param(UNKNOWN.plus(ONE), CostRange(1, MOST), id="a sum of what nobody knows"),
@@ -231,5 +231,5 @@ def test_worst_cost_of_a_call(expression: str, cost: int) -> None:
         pytest.param(NEVER.joined(CostRange(1, 2)), CostRange(1, 2), id="both, one of them nothing yet"),
     ],
 )
-def test_cost_ranges_are_added_multiplied_and_joined(found: CostRange, wanted: CostRange) -> None:
-    assert found == wanted
+def test_cost_ranges_are_added_multiplied_and_joined(found: CostRange, expected: CostRange) -> None:
+    assert found == expected

@@ -53,7 +53,7 @@ def expect(path: str, value: object) -> JsonDict:
 
 
 @pytest.mark.parametrize(
-    ("steps", "where", "wanted"),
+    ("steps", "where", "expected"),
     [
         pytest.param([add("/metadata/labels/tier", "x")], "metadata.labels.tier", "x", id="add a field"),
         pytest.param([add("/metadata/name", "x")], "metadata.name", "x", id="add over a field"),
@@ -90,8 +90,8 @@ def expect(path: str, value: object) -> JsonDict:
         pytest.param([add("/spec/a", {}), add("/spec/a/b", 1)], "spec.a.b", 1, id="a step sees the one before"),
     ],
 )
-def test_operations_of_a_json_patch(steps: list[JsonDict], where: str, wanted: object) -> None:
-    assert look(apply_json_patch(POD, steps), where) == wanted
+def test_operations_of_a_json_patch(steps: list[JsonDict], where: str, expected: object) -> None:
+    assert look(apply_json_patch(POD, steps), where) == expected
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def look(found: object, where: str) -> object:
 
 
 @pytest.mark.parametrize(
-    ("current", "patch", "wanted"),
+    ("current", "patch", "expected"),
     [
         pytest.param({"a": 1}, {"b": 2}, {"a": 1, "b": 2}, id="a new field is added"),
         pytest.param({"a": 1}, {"a": 2}, {"a": 2}, id="a field is replaced"),
@@ -322,8 +322,8 @@ def look(found: object, where: str) -> object:
         pytest.param({"a": None}, {"a": {"b": None}}, {"a": {}}, id="a null in the object counts as absent"),
     ],
 )
-def test_merge_patches(current: JsonDict, patch: JsonDict, wanted: JsonDict) -> None:
-    assert apply_merge_patch(current, patch) == wanted
+def test_merge_patches(current: JsonDict, patch: JsonDict, expected: JsonDict) -> None:
+    assert apply_merge_patch(current, patch) == expected
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ LOG: JsonDict = {"name": "log", "image": "log:1"}
 
 
 @pytest.mark.parametrize(
-    ("current", "patch", "wanted"),
+    ("current", "patch", "expected"),
     [
         pytest.param({"a": 1}, {"b": 2}, {"a": 1, "b": 2}, id="a new field is added"),
         pytest.param({"a": 1, "b": 2}, {"a": None}, {"b": 2}, id="null takes a field away"),
@@ -59,12 +59,12 @@ LOG: JsonDict = {"name": "log", "image": "log:1"}
         ),
     ],
 )
-def test_ordinary_fields_are_merged(current: JsonDict, patch: JsonDict, wanted: JsonDict) -> None:
-    assert patched(current, patch) == wanted
+def test_ordinary_fields_are_merged(current: JsonDict, patch: JsonDict, expected: JsonDict) -> None:
+    assert patched(current, patch) == expected
 
 
 @pytest.mark.parametrize(
-    ("before", "patch", "wanted"),
+    ("before", "patch", "expected"),
     [
         pytest.param(
             [WEB, LOG],
@@ -95,12 +95,12 @@ def test_ordinary_fields_are_merged(current: JsonDict, patch: JsonDict, wanted: 
         pytest.param([], [], [], id="nothing and nothing"),
     ],
 )
-def test_containers_are_merged_by_name(before: list[JsonDict], patch: list[JsonDict], wanted: list[JsonDict]) -> None:
-    assert patched(containers(*before), containers(*patch)) == containers(*wanted)
+def test_containers_are_merged_by_name(before: list[JsonDict], patch: list[JsonDict], expected: list[JsonDict]) -> None:
+    assert patched(containers(*before), containers(*patch)) == containers(*expected)
 
 
 @pytest.mark.parametrize(
-    ("before", "patch", "wanted"),
+    ("before", "patch", "expected"),
     [
         pytest.param(["a", "b"], {"finalizers": ["c"]}, ["c", "a", "b"], id="a value is added"),
         pytest.param(["a", "b"], {"finalizers": ["b"]}, ["a", "b"], id="a value is there already"),
@@ -121,13 +121,13 @@ def test_containers_are_merged_by_name(before: list[JsonDict], patch: list[JsonD
         pytest.param(None, {"$deleteFromPrimitiveList/finalizers": ["a"]}, None, id="deleted from a list that is not"),
     ],
 )
-def test_finalizers_are_merged_as_a_set(before: list[str] | None, patch: JsonDict, wanted: list[str] | None) -> None:
+def test_finalizers_are_merged_as_a_set(before: list[str] | None, patch: JsonDict, expected: list[str] | None) -> None:
     current: JsonDict = {"metadata": {} if before is None else {"finalizers": before}}
-    assert patched(current, {"metadata": patch}) == {"metadata": {} if wanted is None else {"finalizers": wanted}}
+    assert patched(current, {"metadata": patch}) == {"metadata": {} if expected is None else {"finalizers": expected}}
 
 
 @pytest.mark.parametrize(
-    ("before", "order", "patch", "wanted"),
+    ("before", "order", "patch", "expected"),
     [
         pytest.param("abc", "cab", None, "cab", id="only the order changes"),
         pytest.param("abcd", "ca", None, "bcad", id="items that the order leaves out stay near their neighbours"),
@@ -137,7 +137,7 @@ def test_finalizers_are_merged_as_a_set(before: list[str] | None, patch: JsonDic
         pytest.param(None, "ab", None, None, id="there is no list"),
     ],
 )
-def test_set_element_order(before: str | None, order: str, patch: list[str] | None, wanted: str | None) -> None:
+def test_set_element_order(before: str | None, order: str, patch: list[str] | None, expected: str | None) -> None:
     current: JsonDict = {"spec": {} if before is None else {"containers": named(*before)}}
     spec: JsonDict = {"$setElementOrder/containers": named(*order)}
     if patch is not None:
@@ -145,7 +145,7 @@ def test_set_element_order(before: str | None, order: str, patch: list[str] | No
             {"name": name[1:], "$patch": "delete"} if name.startswith("-") else {"name": name} for name in patch
         ]
     result = patched(current, {"spec": spec})
-    assert result == {"spec": {} if wanted is None else {"containers": named(*wanted)}}
+    assert result == {"spec": {} if expected is None else {"containers": named(*expected)}}
 
 
 def test_retain_keys_removes_all_other_keys_of_a_volume() -> None:
@@ -159,8 +159,8 @@ def test_retain_keys_removes_all_other_keys_of_a_volume() -> None:
 def test_retain_keys_replaces_the_strategy_of_a_deployment() -> None:
     current: JsonDict = {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}}
     patch = {"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}
-    wanted = {"spec": {"strategy": {"type": "Recreate"}}}
-    assert apply_strategic_patch(current, patch, "apps/v1", "Deployment") == wanted
+    expected = {"spec": {"strategy": {"type": "Recreate"}}}
+    assert apply_strategic_patch(current, patch, "apps/v1", "Deployment") == expected
 
 
 @pytest.mark.parametrize(
@@ -281,9 +281,9 @@ def test_applying_a_patch_changes_neither_the_object_nor_the_patch(
 @given(item_lists, item_patches)
 def test_items_are_neither_lost_nor_repeated(before: list[JsonDict], patch: list[JsonDict]) -> None:
     doomed = {item["name"] for item in patch if "$patch" in item}
-    wanted = {item["name"] for item in [*before, *patch]} - doomed
+    expected = {item["name"] for item in [*before, *patch]} - doomed
     result = names_of(patched(containers(*before), containers(*patch)))
-    assert sorted(result) == sorted(str(name) for name in wanted)
+    assert sorted(result) == sorted(str(name) for name in expected)
 
 
 @given(item_lists, item_lists)
@@ -438,7 +438,7 @@ def field_at(api_version: str, kind: str, path: str) -> MergeField | None:
 
 
 @pytest.mark.parametrize(
-    ("items", "wanted", "before", "result"),
+    ("items", "order", "before", "result"),
     [
         ("abc", "b", "abc", "abc"),
         ("abc", "cb", "abc", "acb"),
@@ -448,8 +448,8 @@ def field_at(api_version: str, kind: str, path: str) -> MergeField | None:
         ("", "", "", ""),
     ],
 )
-def test_order_of_scalars(items: str, wanted: str, before: str, result: str) -> None:
-    assert in_order(list(items), list(wanted), list(before), "") == list(result)
+def test_order_of_scalars(items: str, order: str, before: str, result: str) -> None:
+    assert in_order(list(items), list(order), list(before), "") == list(result)
 
 
 def test_places_of_has_the_first_position_of_an_identity() -> None:
