@@ -31,6 +31,7 @@ from typing import TypeAlias, cast
 
 import msgspec
 
+from mooring.api.document import copied_json, same_json, without_nulls
 from mooring.api.errors import ObjectError
 
 JsonDict: TypeAlias = dict[str, object]
@@ -234,7 +235,7 @@ class _PatchedDocument:
         else:
             where, key = self._container_of(path, f"test operation does not apply: is missing path: {path}")
             found = _value_at(where, key, f"error in test for path: '{path}': ")
-        if not _is_same(found, expected):
+        if not same_json(found, expected):
             raise _rejected(f"testing value {path} failed: {_TEST_FAILED}")
 
     def _container_of(self, path: str, blame: str) -> tuple[Container, str]:
@@ -273,19 +274,11 @@ class _PatchedDocument:
                 "Unable to complete the copy, the accumulated size increase of copy is "
                 f"{self._copied_bytes}, exceeding the limit {COPIED_BYTES_MAX}"
             )
-        return _copied(value)
+        return copied_json(value)
 
 
 def _decoded(token: str) -> str:
     return token.replace("~1", "/").replace("~0", "~") if "~" in token else token
-
-
-def _copied(value: object) -> object:
-    if isinstance(value, dict):
-        return {name: _copied(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_copied(inner) for inner in value]
-    return value
 
 
 def _value_at(where: Container, key: str, blame: str) -> object:
@@ -342,14 +335,6 @@ def _text_of(operation: JsonDict, field: str, message: str) -> str:
     return value
 
 
-def _is_same(one: object, other: object) -> bool:
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_is_same(value, other[name]) for name, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_is_same, one, other))
-    return type(one) is type(other) and one == other
-
-
 def apply_merge_patch(current: Mapping[str, object], patch: object) -> JsonDict:
     """`current` with `patch` laid over it."""
     if patch is None:
@@ -370,13 +355,5 @@ def _merged(current: Mapping[str, object], patch: JsonDict) -> JsonDict:
         if isinstance(before, dict) and isinstance(value, dict):
             result[name] = _merged(before, value)
         else:
-            result[name] = _without_nulls(value)
+            result[name] = without_nulls(value)
     return result
-
-
-def _without_nulls(value: object) -> object:
-    if isinstance(value, dict):
-        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
-    return value

@@ -140,13 +140,7 @@ def _encoded(applied: Document) -> str:
     if LAST_APPLIED in (metadata.get("annotations") or {}):
         annotations = {name: value for name, value in metadata["annotations"].items() if name != LAST_APPLIED}
         applied = {**applied, "metadata": {**metadata, "annotations": annotations}}
-    return go_json(_sorted(applied)) + "\n"
-
-
-def _sorted(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _sorted(value[name]) for name in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
+    return go_json(applied, is_sorted=True) + "\n"
 
 
 def apply_patch(
