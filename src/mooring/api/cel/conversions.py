@@ -36,51 +36,18 @@ from mooring.api.cel.values import (
     read_integer,
     type_name,
 )
+from mooring.api.durations import parse_nanoseconds
 from mooring.api.field_errors import quoted
 
 # --- durations and timestamps -----------------------------------------------------------------------------------
 
-_UNITS_NS = {
-    "ns": 1,
-    "us": 10**3,
-    "µs": 10**3,
-    "μs": 10**3,
-    "ms": 10**6,
-    "s": 10**9,
-    "m": 60 * 10**9,
-    "h": 3600 * 10**9,
-}
-_PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
 _TIMESTAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII)
-_FRACTION_DIGITS_MAX = 20
 _DAY_M = 24 * 60
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class TimeError(ValueError):
-    """The text is not a duration or timestamp."""
-
-
-def parse_duration(text: str) -> int:
-    """The nanoseconds of a duration such as "1h15m30.5s"."""
-    sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
-    if rest == "0":
-        return 0
-    if not rest:
-        raise TimeError(text)
-    total = Fraction(0)
-    position = 0
-    while position < len(rest):
-        part = _PART.match(rest, position)
-        if part is None or not (part[1] or part[2]):
-            raise TimeError(text)
-        fraction = (part[2] or "0")[:_FRACTION_DIGITS_MAX]
-        amount = read_integer(part[1] or "0") + Fraction(int(fraction), 10 ** len(fraction))
-        total += int(amount * _UNITS_NS[part[3]])
-        position = part.end()
-    if total > INT_MAX + (sign < 0):
-        raise TimeError(text)
-    return sign * int(total)
+    """The text is not a timestamp."""
 
 
 def parse_timestamp(text: str) -> tuple[int, int]:
@@ -282,8 +249,8 @@ def _bool_of_string(text: str) -> bool:
 
 def _duration_of_string(text: str) -> Duration:
     try:
-        return Duration(parse_duration(text))
-    except TimeError:
+        return Duration(parse_nanoseconds(text))
+    except ValueError:
         raise _unreadable(types.DURATION) from None
 
 
