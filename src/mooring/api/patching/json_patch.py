@@ -66,7 +66,8 @@ def unknown_directive(directive: object, where: JsonDict) -> PatchError:
 
 
 def wrong_type(expected: str, found: object) -> PatchError:
-    return PatchError(f"expected a {expected}, but received a {_go_type(found)}")
+    found_type = "%!s(<nil>)" if found is None else go_type(found)
+    return PatchError(f"expected a {expected}, but received a {found_type}")
 
 
 def cannot_decode(found: object, expected: str) -> PatchError:
@@ -89,20 +90,26 @@ def go_text(value: object) -> str:
             return str(value)
 
 
-_GO_TYPES: dict[type, str] = {
-    dict: "map[string]interface {}",
-    list: "[]interface {}",
-    str: "string",
-    bool: "bool",
-    int: "int64",
-    float: "float64",
-    type(None): "%!s(<nil>)",
-}
 _JSON_TYPES: dict[type, str] = {dict: "object", list: "array", str: "string", bool: "bool", type(None): "null"}
 
 
-def _go_type(value: object) -> str:
-    return _GO_TYPES.get(type(value), type(value).__name__)
+def go_type(value: object) -> str:
+    """The type that Go's decoder of JSON gives a value."""
+    match value:
+        case bool():
+            return "bool"
+        case str():
+            return "string"
+        case int():
+            return "int64"
+        case float():
+            return "float64"
+        case list():
+            return "[]interface {}"
+        case dict():
+            return "map[string]interface {}"
+        case _:
+            return "<nil>"
 
 
 def _json_type(value: object) -> str:

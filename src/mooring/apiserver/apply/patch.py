@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.field_errors import go_json, quoted
-from mooring.api.patching.json_patch import go_text
+from mooring.api.patching.json_patch import go_text, go_type
 from mooring.api.schema.types import ListKind
 from mooring.api.well_known import LAST_APPLIED
 from mooring.apiserver.apply.field_set import (
@@ -383,7 +383,7 @@ def _mismatch_text(value_schema: ValueSchema, value: Any) -> str:
             is_text = isinstance(value, str)
             return "" if is_text else f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"
         case ScalarKind.NUMBER if isinstance(value, bool) or not isinstance(value, int | float):
-            return f"expected numeric (int or float), got {_go_type(value)}"
+            return f"expected numeric (int or float), got {go_type(value)}"
         case ScalarKind.FLAG if not isinstance(value, bool):
             return f"expected boolean, got {_go(value)}"
         case ScalarKind.ANY if isinstance(value, dict | list):
@@ -399,21 +399,6 @@ def _go(value: Any) -> str:
     return f"&{{{go_text(value)}}}"
 
 
-_MAP, _LIST = "map[string]interface {}", "[]interface {}"
-
-
-def _go_type(value: Any) -> str:
-    match value:
-        case bool():
-            return "bool"
-        case str():
-            return "string"
-        case dict():
-            return _MAP
-        case _:
-            return _LIST
-
-
 def _go_syntax(value: Any) -> str:
     """How Go would write a value in a program."""
     match value:
@@ -424,8 +409,9 @@ def _go_syntax(value: Any) -> str:
         case str():
             return quoted(value)
         case dict():
-            return _MAP + "{" + ", ".join(f"{quoted(name)}:{_go_syntax(value[name])}" for name in sorted(value)) + "}"
+            fields = [f"{quoted(name)}:{_go_syntax(value[name])}" for name in sorted(value)]
+            return f"{go_type(value)}{{{', '.join(fields)}}}"
         case list():
-            return _LIST + "{" + ", ".join(map(_go_syntax, value)) + "}"
+            return f"{go_type(value)}{{{', '.join(map(_go_syntax, value))}}}"
         case _:
             return str(value)
