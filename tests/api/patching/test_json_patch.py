@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.errors import ObjectError
+from mooring.api.field_errors import go_text
 from mooring.api.patching.json_patch import (
     BAD_REQUEST,
     OPERATIONS_MAX,
@@ -18,7 +19,6 @@ from mooring.api.patching.json_patch import (
     apply_json_patch,
     apply_merge_patch,
     cannot_decode,
-    go_text,
     wrong_type,
 )
 

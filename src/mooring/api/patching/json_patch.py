@@ -33,6 +33,7 @@ import msgspec
 
 from mooring.api.document import copied_json, same_json, without_nulls
 from mooring.api.errors import ObjectError
+from mooring.api.field_errors import go_text, go_type, json_type
 
 JsonDict: TypeAlias = dict[str, object]
 
@@ -72,48 +73,7 @@ def wrong_type(expected: str, found: object) -> PatchError:
 
 def cannot_decode(found: object, expected: str) -> PatchError:
     """The message of Go's JSON decoder for a value of the wrong type."""
-    return PatchError(f"json: cannot unmarshal {_json_type(found)} into Go value of type {expected}", BAD_REQUEST)
-
-
-def go_text(value: object) -> str:
-    """A value as Go's `%v` prints it; messages of kube-apiserver quote objects so."""
-    match value:
-        case None:
-            return "<nil>"
-        case bool():
-            return "true" if value else "false"
-        case dict():
-            return "map[" + " ".join(f"{key}:{go_text(value[key])}" for key in sorted(value)) + "]"
-        case list():
-            return "[" + " ".join(go_text(item) for item in value) + "]"
-        case _:
-            return str(value)
-
-
-_JSON_TYPES: dict[type, str] = {dict: "object", list: "array", str: "string", bool: "bool", type(None): "null"}
-
-
-def go_type(value: object) -> str:
-    """The type that Go's decoder of JSON gives a value."""
-    match value:
-        case bool():
-            return "bool"
-        case str():
-            return "string"
-        case int():
-            return "int64"
-        case float():
-            return "float64"
-        case list():
-            return "[]interface {}"
-        case dict():
-            return "map[string]interface {}"
-        case _:
-            return "<nil>"
-
-
-def _json_type(value: object) -> str:
-    return _JSON_TYPES.get(type(value), "number")
+    return PatchError(f"json: cannot unmarshal {json_type(found)} into Go value of type {expected}", BAD_REQUEST)
 
 
 OPERATIONS_MAX = 10_000

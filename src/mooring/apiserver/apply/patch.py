@@ -28,8 +28,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mooring.api.document import Document
-from mooring.api.field_errors import go_json, quoted
-from mooring.api.patching.json_patch import go_text, go_type
+from mooring.api.field_errors import go_json, go_text, go_type, quoted
 from mooring.api.schema.types import ListKind
 from mooring.api.well_known import LAST_APPLIED
 from mooring.apiserver.apply.field_set import (

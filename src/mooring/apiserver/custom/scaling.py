@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mooring.api.document import Document
-from mooring.api.field_errors import go_json
+from mooring.api.field_errors import go_json, go_type
 from mooring.api.kinds import Kind
-from mooring.api.patching.json_patch import go_type
 from mooring.apiserver.errors import internal, plain_error
 from mooring.apiserver.kinds.scale import scale_document
 from mooring.apiserver.resources import ScaleRules

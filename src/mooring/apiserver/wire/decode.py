@@ -20,6 +20,7 @@ from typing import Any, NoReturn, Protocol
 import msgspec
 
 from mooring.api.document import Document
+from mooring.api.field_errors import json_type
 from mooring.api.schema.types import Struct, struct_of_kind
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.registry.patches import Patch
@@ -38,7 +39,6 @@ from mooring.apiserver.wire.identity import (
     can_be_converted,
     identity_of,
     is_registered,
-    json_type,
     no_conversion,
     not_registered,
     with_defaults,

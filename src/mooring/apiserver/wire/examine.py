@@ -26,11 +26,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from mooring.api.field_errors import quoted
+from mooring.api.field_errors import json_type, quoted
 from mooring.api.schema.types import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.wire import scalars
-from mooring.apiserver.wire.identity import json_type
 from mooring.apiserver.wire.json_text import NumberText, Pairs
 from mooring.apiserver.wire.scalars import INT64_MAX, INT64_MIN, NOT_A_SCHEMA, SCHEMA_VALUES
 
@@ -355,8 +354,6 @@ def _inlined_names(struct: Struct) -> dict[str, tuple[str, ...]]:
 
 def _shown_type(raw: object, with_number: bool) -> str:
     """The JSON type of a value; of a number with its text, where Go quotes it."""
-    if raw is None:
-        return "null"
     shown = json_type(raw)
     if shown != "number" or not with_number:
         return shown
