@@ -11,7 +11,7 @@ from mooring.apiserver.kinds.pod.options import PodOptions
 from mooring.apiserver.kinds.pod.resources import validate_positive
 from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors
-from mooring.apiserver.validation.schema_rules import struct_rules
+from mooring.apiserver.validation.schema_rules import enum_values, struct_rules, validate_enum
 from mooring.apiserver.validation.selectors import (
     INVALID_OPERATOR,
     NUMERIC_OPERATORS,
@@ -20,6 +20,7 @@ from mooring.apiserver.validation.selectors import (
     validate_label_selector,
 )
 
+_EFFECTS = enum_values("core", "TaintEffect")
 _OPERATORS = ("Equal", "Exists")
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -45,7 +46,7 @@ def validate_tolerations(tolerations: Sequence[Document], path: str, options: Po
             detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
             errors.append(invalid(f"{here}.effect", effect, detail))
         errors += _validate_toleration_value(operator, toleration.get("value", ""), here, options)
-        errors += struct_rules("core", "Toleration").validate(toleration, here)
+        errors += validate_enum(effect or None, _EFFECTS, f"{here}.effect")
     return errors
 
 
