@@ -47,7 +47,6 @@ from mooring.apiserver.storage.selection import check_selectors, matcher_of, par
 from mooring.apiserver.storage.storage import read_continue_token
 from mooring.apiserver.wire.custom_bodies import decode_custom, go_numbers
 from mooring.apiserver.wire.decode import (
-    NamedKind,
     canonical_object,
     decode_body,
     decode_options,
@@ -55,6 +54,7 @@ from mooring.apiserver.wire.decode import (
     read_patch,
 )
 from mooring.apiserver.wire.examine import DecodingError
+from mooring.apiserver.wire.identity import TypeMeta
 from mooring.apiserver.wire.media import (
     body_form,
     check_producible,
@@ -198,7 +198,7 @@ def _authenticator() -> Authenticator:
 # --- bodies -------------------------------------------------------------------------------------------------------
 
 _KINDS: Sequence[Kind] = (POD, CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, NODE, RESOURCE_CLAIM, EVENT)
-_CUSTOM = NamedKind("example.com/v1", "Widget")
+_CUSTOM = TypeMeta("example.com/v1", "Widget")
 
 
 @target(StatusError)

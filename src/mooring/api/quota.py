@@ -360,7 +360,7 @@ _EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
 
 def extended_names(classes: Iterable[DeviceClass]) -> dict[str, str]:
     """The extended resource of each device class."""
-    named = {one.metadata.name: one.spec.extended_resource_name for one in classes}
+    named = {device_class.metadata.name: device_class.spec.extended_resource_name for device_class in classes}
     return {name: extended for name, extended in named.items() if extended}
 
 

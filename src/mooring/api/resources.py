@@ -32,7 +32,7 @@ As quantities, `pod_requests` and `pod_limits` are the totals of a pod over its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias, TypeVar
@@ -245,30 +245,31 @@ def is_sidecar(container: Container) -> bool:
 
 def _container_requests(pod: Pod, rules: RequestRules) -> Nanos:
     statuses = _statuses(pod) if rules.counts_status else {}
-    return _most_at_once(pod, statuses, lambda container, status: _requests_of(pod, container, status, rules))
+    return _most_of_pod(pod, lambda container: _requests_of(pod, container, statuses.get(container.name), rules))
 
 
-def _most_at_once(
-    pod: Pod,
-    statuses: Mapping[str, ContainerStatus],
-    amounts_of: Callable[[Container, ContainerStatus | None], dict[str, _Amount]],
+def _most_of_pod(pod: Pod, amounts_of: Callable[[Container], dict[str, _Amount]]) -> dict[str, _Amount]:
+    init_containers = [(is_sidecar(container), amounts_of(container)) for container in pod.spec.init_containers]
+    return most_at_once(map(amounts_of, pod.spec.containers), init_containers)
+
+
+def most_at_once(
+    containers: Iterable[dict[str, _Amount]], init_containers: Sequence[tuple[bool, dict[str, _Amount]]]
 ) -> dict[str, _Amount]:
-    """The most that the containers need at any one time. Init containers are counted without their status."""
+    """The most that containers need at any one time. Init containers come with whether they are sidecars."""
     running: dict[str, _Amount] = {}
-    for container in pod.spec.containers:
-        _add(running, amounts_of(container, statuses.get(container.name)))
-    if not pod.spec.init_containers:
+    for own in containers:
+        _add(running, own)
+    if not init_containers:
         return running
     sidecars: dict[str, _Amount] = {}
     starting: dict[str, _Amount] = {}
-    for container in pod.spec.init_containers:
-        if is_sidecar(container):
-            own = amounts_of(container, statuses.get(container.name))
+    for keeps_running, own in init_containers:
+        if keeps_running:
             _add(running, own)
             _add(sidecars, own)
             _raise_to(starting, sidecars)
         else:
-            own = amounts_of(container, None)
             _add(own, sidecars)
             _raise_to(starting, own)
     _raise_to(running, starting)
@@ -286,7 +287,12 @@ def _requests_of(pod: Pod, container: Container, status: ContainerStatus | None,
 
 
 def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
-    return {status.name: status for status in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
+    """The statuses that count: init containers other than sidecars are counted without their status."""
+    statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+    if not statuses:
+        return {}
+    without = {container.name for container in pod.spec.init_containers if not is_sidecar(container)}
+    return {status.name: status for status in statuses if status.name not in without}
 
 
 def _pod_level_requests(pod: Pod, rules: RequestRules) -> Nanos:
@@ -454,7 +460,7 @@ def _limits(resources: ResourceRequirements) -> ResourceList:
 
 def _without_overhead(pod: Pod, which: _Which, counting: CountingRules) -> Amounts:
     statuses = _statuses(pod) if counting.sees_status else {}
-    total = _most_at_once(pod, statuses, lambda container, status: _of_container(pod, container, status, which))
+    total = _most_of_pod(pod, lambda container: _of_container(pod, container, statuses.get(container.name), which))
     if pod.spec.resources is not None:
         pod_amounts = amounts(which(pod.spec.resources))
         total.update({name: amount for name, amount in pod_amounts.items() if counting.is_pod_level(name)})

@@ -39,12 +39,12 @@ from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.decode import (
     NOTHING_KNOWN,
     DecodedBody,
-    NamedKind,
     canonical_object,
     decode_body,
     patched_strategically,
 )
 from mooring.apiserver.wire.examine import apply_field_validation
+from mooring.apiserver.wire.identity import TypeMeta
 from mooring.apiserver.wire.media import BodyForm, body_form
 from mooring.client.errors import BadRequestError
 from mooring.client.interface import PatchForm
@@ -181,7 +181,7 @@ class ApiServer:
         struct = struct_of_kind(api_version, kind)
         assert struct is not None, f"{kind} has no schema"
         also = _EVICTION_VERSIONS if kind == "Eviction" else ()
-        named, validation = NamedKind(api_version, kind), call.field_validation
+        named, validation = TypeMeta(api_version, kind), call.field_validation
         decoded = await self.context.worker.run(
             len(data), decode_body, data, content_type, named, struct, validation, also
         )
@@ -192,7 +192,7 @@ class ApiServer:
         """How a patched document of such a kind is read."""
         struct = struct_of_kind(api_version, kind)
         assert struct is not None, f"{kind} has no schema"
-        named = NamedKind(api_version, kind)
+        named = TypeMeta(api_version, kind)
 
         def read(plain: Document, _: Document | None) -> DecodedDocument:
             decoded = canonical_object(struct, plain, named)

@@ -80,13 +80,13 @@ def test_namespaces_are_read_patched_and_listed(core: Any) -> None:
 def test_deployments_and_their_subresources(api: Any) -> None:
     apps = client.AppsV1Api(api)
     template = client.V1PodTemplateSpec(metadata=client.V1ObjectMeta(labels=LABELS), spec=pod("x").spec)
-    wanted = client.V1Deployment(
+    deployment = client.V1Deployment(
         metadata=client.V1ObjectMeta(name="web"),
         spec=client.V1DeploymentSpec(
             replicas=2, selector=client.V1LabelSelector(match_labels=LABELS), template=template
         ),
     )
-    created = apps.create_namespaced_deployment(NAMESPACE, wanted)
+    created = apps.create_namespaced_deployment(NAMESPACE, deployment)
     assert created.spec.strategy.rolling_update.max_surge == "25%"
     assert created.metadata.generation == 1
     scale = apps.read_namespaced_deployment_scale("web", NAMESPACE)

@@ -217,13 +217,6 @@ def _hashable(key: Value) -> Value:
     raise EvaluationFailure(f"unsupported key type: {implementation_name(key)}")
 
 
-def insert_all(entries: dict[Value, Value], additions: Value) -> None:
-    assert isinstance(additions, dict), additions
-    for key, value in additions.items():
-        check_new_key(entries, key)
-        entries[key] = value
-
-
 # --- logic ------------------------------------------------------------------------------------------------------
 
 
@@ -418,13 +411,16 @@ def appended(result: Run, element: Run) -> Run:
     return run
 
 
-def inserted(result: Run, insertion: Run, insert: Callable[[dict[Value, Value], Value], None]) -> Run:
+def inserted(result: Run, insertion: Run) -> Run:
     """`cel.@mapInsert(result, …)`, in place."""
 
     def run(frame: Frame) -> Value:
-        entries = result(frame)
+        entries, additions = result(frame), insertion(frame)
         assert isinstance(entries, dict), entries
-        insert(entries, insertion(frame))
+        assert isinstance(additions, dict), additions
+        for key, value in additions.items():
+            check_new_key(entries, key)
+            entries[key] = value
         return entries
 
     return run

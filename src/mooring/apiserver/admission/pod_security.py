@@ -244,12 +244,12 @@ def _has_new_images(spec: Document, old: Document) -> bool:
     """Whether an update is one that could change what a pod can do. All others would be admitted again."""
     for field in ("containers", "initContainers"):
         after, before = spec.get(field) or [], old.get(field) or []
-        if [one.get("image") for one in after] != [one.get("image") for one in before]:
+        if [container.get("image") for container in after] != [container.get("image") for container in before]:
             return True
-    known = {one["name"]: one.get("image") for one in old.get("ephemeralContainers") or []}
+    known = {container["name"]: container.get("image") for container in old.get("ephemeralContainers") or []}
     return any(
-        one["name"] not in known or known[one["name"]] != one.get("image")
-        for one in spec.get("ephemeralContainers") or []
+        container["name"] not in known or known[container["name"]] != container.get("image")
+        for container in spec.get("ephemeralContainers") or []
     )
 
 

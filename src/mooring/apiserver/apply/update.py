@@ -292,7 +292,7 @@ class VersionedChanges:
     def __init__(
         self, kind_schema: KindSchema, api_version: str, old: Document, new: Document, ignored: Ignored
     ) -> None:
-        self._shape = kind_schema
+        self._kind_schema = kind_schema
         self._api_version = api_version
         self._old = old
         self._new = new
@@ -306,12 +306,12 @@ class VersionedChanges:
         if api_version == self._api_version:
             return self.own
         if api_version not in self._by_version:
-            value_schema = self._shape.other_versions.get(api_version)
+            value_schema = self._kind_schema.other_versions.get(api_version)
             self._by_version[api_version] = None if value_schema is None else self._compared(value_schema)
         return self._by_version[api_version]
 
     def _compared(self, value_schema: ValueSchema) -> OwnershipChange:
-        added, modified, removed = compare(value_schema, self._old, self._new, is_strict=self._shape.may_change)
+        added, modified, removed = compare(value_schema, self._old, self._new, is_strict=self._kind_schema.may_change)
         return OwnershipChange(
             without_ignored(union(added, modified), self._ignored), without_ignored(removed, self._ignored)
         )

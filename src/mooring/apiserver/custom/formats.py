@@ -15,10 +15,10 @@ from calendar import monthrange
 from collections.abc import Callable, Mapping
 from email.utils import parseaddr
 
-from mooring.api.cel.conversions import TimeError, parse_duration
 from mooring.api.cel.errors import EvaluationFailure
 from mooring.api.cel.kubernetes import url
 from mooring.api.cel.patterns import compile_pattern
+from mooring.api.durations import parse_nanoseconds
 from mooring.apiserver.validation.addresses import parse_ip, parse_range
 
 HOSTNAME_LENGTH_MAX = 255
@@ -83,8 +83,8 @@ def is_date_time(text: str) -> bool:
 def is_duration(text: str) -> bool:
     """A duration of Go, or a text such as `3 days 4 hours`."""
     try:
-        parse_duration(text)
-    except TimeError:
+        parse_nanoseconds(text)
+    except ValueError:
         return any(_is_unit(unit.lower()) for _, unit in _find_amounts(text))
     return True
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mooring.api.document import Document
-from mooring.api.field_errors import go_json
+from mooring.api.field_errors import go_json, go_type
 from mooring.api.kinds import Kind
 from mooring.apiserver.errors import internal, plain_error
 from mooring.apiserver.kinds.scale import scale_document
@@ -120,7 +120,7 @@ def _count_at(obj: Document, path: str) -> int | None:
         return None
     value = found[0]
     if isinstance(value, bool) or not isinstance(value, int):
-        raise _WrongType(f"{path} accessor error: {_shown(value)} is of the type {_go_type(value)}, expected int64")
+        raise _WrongType(f"{path} accessor error: {_shown(value)} is of the type {go_type(value)}, expected int64")
     return value
 
 
@@ -130,7 +130,7 @@ def _text_at(obj: Document, path: str) -> str:
         return ""
     if not isinstance(found[0], str):
         shown = _shown(found[0])
-        raise _WrongType(f"{path} accessor error: {shown} is of the type {_go_type(found[0])}, expected string")
+        raise _WrongType(f"{path} accessor error: {shown} is of the type {go_type(found[0])}, expected string")
     return found[0]
 
 
@@ -143,7 +143,7 @@ def _find(obj: Document, path: str) -> tuple[Any] | None:
             if value is None:
                 return None
             at = "." + ".".join(names[: index + 1])
-            kind = f"{_shown(value)} is of the type {_go_type(value)}, expected map[string]interface{{}}"
+            kind = f"{_shown(value)} is of the type {go_type(value)}, expected map[string]interface{{}}"
             raise _WrongType(f"{at} accessor error: {kind}")
         if name not in value:
             return None
@@ -170,21 +170,3 @@ def _shown(value: Any) -> str:
     if value is None:
         return "<nil>"
     return value if isinstance(value, str) else go_json(value)
-
-
-def _go_type(value: Any) -> str:
-    match value:
-        case bool():
-            return "bool"
-        case str():
-            return "string"
-        case int():
-            return "int64"
-        case float():
-            return "float64"
-        case list():
-            return "[]interface {}"
-        case dict():
-            return "map[string]interface {}"
-        case _:
-            return "<nil>"

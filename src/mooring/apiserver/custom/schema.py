@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.api.document import Document
+from mooring.api.document import Document, same_json
 
 META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
@@ -195,19 +195,6 @@ def json_identity(value: Any) -> Hashable:
     if isinstance(value, list):
         return list, tuple(map(json_identity, value))
     return type(value), value
-
-
-def same_json(one: Any, other: Any) -> bool:
-    """Equal as JSON: unlike in Python, true is not 1, and 1 is not 1.0."""
-    if isinstance(one, dict):
-        return (
-            isinstance(other, dict)
-            and len(one) == len(other)
-            and all(name in other and same_json(value, other[name]) for name, value in one.items())
-        )
-    if isinstance(one, list):
-        return isinstance(other, list) and len(one) == len(other) and all(map(same_json, one, other))
-    return type(one) is type(other) and bool(one == other)
 
 
 # --- paths to fields ------------------------------------------------------------------------------------------

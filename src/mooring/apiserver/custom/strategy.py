@@ -20,14 +20,14 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from mooring.api.document import Document
+from mooring.api.document import Document, same_json
 from mooring.api.field_errors import NO_PATH, quoted
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.pruning import fill_defaults, validate_embedded
 from mooring.apiserver.custom.rules import SchemaRules, rules_of
 from mooring.apiserver.custom.scaling import ScalePaths, validate_spec_replicas, validate_status_replicas
-from mooring.apiserver.custom.schema import CorrelatedValue, Schema, read_schema, same_json
+from mooring.apiserver.custom.schema import CorrelatedValue, Schema, read_schema
 from mooring.apiserver.custom.value_rules import ValueRules, validate_value
 from mooring.apiserver.errors import forbidden, invalid_object
 from mooring.apiserver.strategy import Strategy, keep

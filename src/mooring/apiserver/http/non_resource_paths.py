@@ -21,14 +21,7 @@ from mooring.api.document import Document
 from mooring.apiserver.discovery import AGGREGATED_KIND, AGGREGATED_VERSION, Discovery
 from mooring.apiserver.errors import method_not_allowed, no_such_thing
 from mooring.apiserver.http.metrics import CONTENT_TYPE, RequestMetrics, merged_metrics
-from mooring.apiserver.http.rendering import (
-    TEXT,
-    Reply,
-    error_reply,
-    json_reply,
-    page_not_found,
-    page_reply,
-)
+from mooring.apiserver.http.rendering import TEXT, Reply, error_reply, json_reply, page_not_found, page_reply
 from mooring.apiserver.http.request import IncomingRequest, RequestInfo
 from mooring.apiserver.openapi.documents import EncodedDocument, OpenApi
 from mooring.apiserver.server import PLAN_PAGE, ApiServer

@@ -169,9 +169,9 @@ class ObjectRequests:
             if index % DELETIONS_AT_ONCE == 0:
                 await self._api_server.clock.wait(0)  # a store in memory never waits
             metadata = cast(Document, decoded(raw))["metadata"]
-            one = replace(call, name=metadata["name"], namespace=metadata.get("namespace", ""))
+            deletion = replace(call, name=metadata["name"], namespace=metadata.get("namespace", ""))
             try:
-                await deleting.delete(self._api_server.context, resource, one, options)
+                await deleting.delete(self._api_server.context, resource, deletion, options)
             except NotFoundError:
                 continue
         return await self._listed(resource, rendering, listing)

@@ -9,8 +9,7 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables import AGE, NAME, NONE, SHOWN_MAX, Cell, KindTable, age, column, cut_short
 from mooring.apiserver.validation.addresses import ip_warnings, validate_endpoint_ip, validate_ip
-from mooring.apiserver.validation.fields import FieldError, invalid, required
-from mooring.apiserver.validation.names import dns_label_errors
+from mooring.apiserver.validation.fields import FieldError, required
 from mooring.apiserver.validation.schema_rules import struct_rules
 
 _ADDRESS = struct_rules("core", "EndpointAddress")
@@ -43,12 +42,7 @@ def _validate_address(address: Document, path: str) -> list[FieldError]:
 
 
 def _validate_endpoints_port(port: Document, path: str, needs_name: bool) -> list[FieldError]:
-    errors: list[FieldError] = []
-    name = port.get("name")
-    if name:
-        errors += [invalid(f"{path}.name", name, text) for text in dns_label_errors(name)]
-    elif needs_name:
-        errors.append(required(f"{path}.name"))
+    errors = [required(f"{path}.name")] if needs_name and not port.get("name") else []
     return errors + _PORT.validate(port, path)
 
 

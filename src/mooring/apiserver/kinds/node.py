@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 
 from mooring.api.document import Document
-from mooring.api.field_errors import quoted
+from mooring.api.field_errors import json_type, quoted
 from mooring.api.labels import label_value_errors
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import round_amounts
@@ -25,7 +25,6 @@ from mooring.apiserver.validation.fields import FieldError, FieldErrorType, dupl
 from mooring.apiserver.validation.names import DNS_SUBDOMAIN_LENGTH_MAX, qualified_name_errors
 from mooring.apiserver.validation.schema_rules import enum_values, struct_rules
 from mooring.apiserver.validation.values import internal_value, json_error
-from mooring.apiserver.wire.identity import json_type
 
 _ONE_REFERENCE = "exactly one reference subfield must be non-nil"
 _CONFIG_SOURCE_FIELDS = ("namespace", "name", "kubeletConfigKey")

@@ -36,15 +36,7 @@ from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep, keep_metadata
 from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.addresses import validate_interface_address
-from mooring.apiserver.validation.fields import (
-    FieldError,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-    too_long,
-    too_many,
-)
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required, too_many
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules
 from mooring.apiserver.validation.selectors import validate_conditions, validate_label_name
@@ -73,8 +65,6 @@ RESULTS_COUNT_MAX = 32
 CONDITIONS_COUNT_MAX = 8
 DATA_BYTES_MAX = 10 * 1024
 ADDRESSES_COUNT_MAX = 16
-INTERFACE_NAME_BYTES_MAX = 256
-HARDWARE_ADDRESS_BYTES_MAX = 128
 
 _DEVICE_REQUEST = struct_rules("resource", "ExactDeviceRequest")
 _TOLERATION = struct_rules("resource", "DeviceToleration")
@@ -344,14 +334,7 @@ def _validate_device(device: Document, path: str, allocated: frozenset[DeviceKey
 
 
 def _validate_network(network: Document, path: str) -> list[FieldError]:
-    errors = [
-        too_long(f"{path}.{field}", bytes_max)
-        for field, bytes_max in (
-            ("interfaceName", INTERFACE_NAME_BYTES_MAX),
-            ("hardwareAddress", HARDWARE_ADDRESS_BYTES_MAX),
-        )
-        if len(network.get(field, "").encode()) > bytes_max
-    ]
+    errors = struct_rules("resource", "NetworkDeviceData").validate(network, path)
     addresses = network.get("ips") or ()
     return errors + validate_set(addresses, ADDRESSES_COUNT_MAX, validate_interface_address, f"{path}.ips")
 

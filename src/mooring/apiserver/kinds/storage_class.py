@@ -16,12 +16,11 @@ from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.fields import FieldError, duplicate, first_positions, invalid, required, too_long
 from mooring.apiserver.validation.names import qualified_name_errors
-from mooring.apiserver.validation.schema_rules import struct_rules, validate_enum
+from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.selectors import validate_label_name
 
 PARAMETERS_BYTES_MAX = 256 * 1024
 PARAMETERS_COUNT_MAX = 512
-RECLAIM_POLICIES = ("Delete", "Retain")
 
 _RULES = struct_rules("storage", "StorageClass")
 
@@ -32,8 +31,7 @@ _RULES = struct_rules("storage", "StorageClass")
 def validate_storage_class(obj: Document) -> list[FieldError]:
     errors = validate_provisioner(obj.get("provisioner", ""), "provisioner")
     errors += validate_parameters(obj.get("parameters") or {}, "parameters")
-    errors += validate_enum(obj.get("reclaimPolicy") or None, RECLAIM_POLICIES, "reclaimPolicy")
-    errors += _RULES.validate(obj, "", "volumeBindingMode")
+    errors += _RULES.validate(obj, "", "reclaimPolicy", "volumeBindingMode")
     return errors + _validate_topologies(obj.get("allowedTopologies") or (), "allowedTopologies")
 
 

@@ -325,7 +325,7 @@ _PATCHES = (
 def v2_document(resources: Iterable[Resource], virtual: Iterable[Kind]) -> Document:
     """The document of version 2, with all paths and schemas."""
     resources, virtual = list(resources), list(virtual)
-    api_versions = dict.fromkeys(kind.api_version for kind in (*virtual, *(one.kind for one in resources)))
+    api_versions = dict.fromkeys(kind.api_version for kind in (*virtual, *(resource.kind for resource in resources)))
     writer = _Writer(V2, KNOWN_API_VERSIONS)
     for api_version in api_versions:
         writer.add(

@@ -115,12 +115,13 @@ def _errors(options: LogOptions) -> list[FieldError]:
 
 def _container(pod: Document, requested: str) -> str:
     name, spec = pod["metadata"]["name"], pod["spec"]
-    own = [one["name"] for one in spec.get("containers") or []]
+    own = [container["name"] for container in spec.get("containers") or []]
     if not requested and len(own) == 1:
         return str(own[0])
     # The default is one of the pod's containers; a request may name init and ephemeral containers, too.
     others = {
-        field: [one["name"] for one in spec.get(field) or []] for field in ("initContainers", "ephemeralContainers")
+        field: [container["name"] for container in spec.get(field) or []]
+        for field in ("initContainers", "ephemeralContainers")
     }
     all_names = [*others["initContainers"], *own, *others["ephemeralContainers"]]
     if not requested:

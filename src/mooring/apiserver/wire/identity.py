@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from mooring.api.field_errors import json_type
 from mooring.apiserver.wire.json_text import Pairs
 
 _GO_TYPE = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
@@ -96,21 +97,6 @@ def with_defaults(claimed: str, kind: str, api_version: str, data: bytes) -> Typ
         text = data.decode("utf-8", "replace")
         raise IdentityError(f"Object 'apiVersion' is missing in '{text}'", identity)
     return identity
-
-
-def json_type(raw: object) -> str:
-    """The JSON type of a decoded value, as Go's errors name it."""
-    match raw:
-        case bool():
-            return "bool"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case dict():
-            return "object"
-        case _:
-            return "number"
 
 
 LEGACY_SCHEME = "pkg/api/legacyscheme/scheme.go:30"

@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mooring.api.document import Document
+from mooring.api.document import Document, copied_json
 from mooring.apiserver.custom.formats import known_format
 from mooring.apiserver.custom.naming import APPROVED_ANNOTATION, approval_of, is_protected, is_true
-from mooring.apiserver.custom.pruning import copied
 from mooring.apiserver.custom.schema import FieldPathError, Schema, any_schema, read_field_path, read_schema, schemas_in
 from mooring.apiserver.kinds.custom_resource_definition.conversion import (
     has_known_review,
@@ -472,7 +471,7 @@ def validate_status(definition: Document) -> list[FieldError]:
     for version in definition["spec"].get("versions") or ():
         name = version.get("name", "")
         if version.get("storage") and name not in left and name not in stored:
-            errors.append(invalid(path, copied(stored), f"must have the storage version {name}"))
+            errors.append(invalid(path, copied_json(stored), f"must have the storage version {name}"))
         left.pop(name, None)
     for name, index in left.items():
         why = (

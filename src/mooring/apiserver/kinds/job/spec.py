@@ -27,13 +27,14 @@ from mooring.apiserver.kinds.workloads import (
     validate_selector_matches,
 )
 from mooring.apiserver.strategy import keep
-from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required, too_long
+from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors, matching_rule
 from mooring.apiserver.validation.schema_rules import enum_values, struct_rules
 from mooring.apiserver.validation.selectors import validate_label_selector
 from mooring.apiserver.validation.values import internal_value, means_the_same
 
+_JOB_SPEC = struct_rules("batch", "JobSpec")
 _COMPLETION_MODES = enum_values("batch", "CompletionMode")
 
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
@@ -47,7 +48,6 @@ COMPLETIONS_MANY = 100_000
 """Above it, an indexed job with a limit for each index has tighter limits."""
 PARALLELISM_MANY_MAX = 10_000
 FAILED_INDEXES_MANY_MAX = 10_000
-MANAGED_BY_BYTES_MAX = 63
 
 _COUNTS = (
     "parallelism",
@@ -96,11 +96,12 @@ def validate_job_update(job: Document, old: Document) -> list[FieldError]:
 
 def validate_job_spec(spec: Document, old: Document | None, path: str) -> list[FieldError]:
     """The spec of a job that has no selector yet."""
-    errors = struct_rules("batch", "JobSpec").validate(spec, path, *_COUNTS)
+    errors = _JOB_SPEC.validate(spec, path, *_COUNTS)
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
         errors.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
     if (managed_by := spec.get("managedBy")) is not None:
-        errors += _validate_managed_by(managed_by, f"{path}.managedBy")
+        errors += _validate_domain_prefixed_path(managed_by, f"{path}.managedBy")
+        errors += _JOB_SPEC.validate(spec, path, "managedBy")
     errors += _validate_completion_mode(spec, path)
     if spec.get("podFailurePolicy") is not None:
         errors += validate_failure_policy(spec, f"{path}.podFailurePolicy")
@@ -159,13 +160,6 @@ def _validate_job_label(labels: Document | None, key: str, expected: str) -> lis
     if labels is None or key not in labels:
         return [required(path, detail)]
     return [] if labels[key] == expected else [invalid(path, labels_value(labels), detail)]
-
-
-def _validate_managed_by(managed_by: str, path: str) -> list[FieldError]:
-    errors = _validate_domain_prefixed_path(managed_by, path)
-    if len(managed_by.encode()) > MANAGED_BY_BYTES_MAX:
-        errors.append(too_long(path, MANAGED_BY_BYTES_MAX))
-    return errors
 
 
 def _validate_domain_prefixed_path(value: str, path: str) -> list[FieldError]:

@@ -31,7 +31,7 @@ from mooring.apiserver.kinds.pod.security import (
 )
 from mooring.apiserver.kinds.pod.volumes import validated_volumes
 from mooring.apiserver.validation.addresses import validate_ip
-from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, invalid, not_found, required, too_long
+from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, invalid, not_found, required
 from mooring.apiserver.validation.metadata import validate_labels
 from mooring.apiserver.validation.names import (
     dns_label_errors,
@@ -46,7 +46,6 @@ _POD_SPEC = struct_rules("core", "PodSpec")
 NAME_SERVERS_MAX = 3
 SEARCH_PATHS_MAX = 32
 SEARCH_CHARACTERS_MAX = 2048
-HOSTNAME_OVERRIDE_LENGTH_MAX = 64
 
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
@@ -111,8 +110,7 @@ def validate_host_network(spec: Document, path: str, options: PodOptions) -> lis
 
 
 def validate_hostname_override(spec: Document, path: str) -> list[FieldError]:
-    override = spec.get("hostnameOverride")
-    if override is None:
+    if spec.get("hostnameOverride") is None:
         return []
     errors: list[FieldError] = []
     here = f"{path}.hostnameOverride"
@@ -120,9 +118,7 @@ def validate_hostname_override(spec: Document, path: str) -> list[FieldError]:
         errors.append(forbidden(here, "may not be specified when setHostnameAsFQDN is true"))
     if spec.get("hostNetwork"):
         errors.append(forbidden(here, "may not be specified when hostNetwork is true"))
-    if len(override.encode()) > HOSTNAME_OVERRIDE_LENGTH_MAX:
-        errors.append(too_long(here, HOSTNAME_OVERRIDE_LENGTH_MAX))
-    return errors + [invalid(here, override, text) for text in dns_subdomain_errors(override)]
+    return errors + _POD_SPEC.validate(spec, path, "hostnameOverride")
 
 
 def validate_host_aliases(spec: Document, path: str) -> list[FieldError]:
@@ -197,8 +193,7 @@ def _validate_rest(spec: Document, path: str, options: PodOptions) -> list[Field
 def _validate_gates(spec: Document, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, gate in enumerate(spec.get("readinessGates") or ()):
-        here, kind = f"{path}.readinessGates[{index}].conditionType", gate.get("conditionType", "")
-        errors += [invalid(here, kind, text) for text in qualified_name_errors(kind)]
+        errors += struct_rules("core", "PodReadinessGate").validate(gate, f"{path}.readinessGates[{index}]")
     names: set[str] = set()
     for index, gate in enumerate(spec.get("schedulingGates") or ()):
         here, name = f"{path}.schedulingGates[{index}]", gate.get("name", "")

@@ -13,20 +13,15 @@ from mooring.apiserver.kinds.pod.options import PodOptions
 from mooring.apiserver.kinds.pod.security import validate_id
 from mooring.apiserver.kinds.pod.spec import validate_pod_annotations_update
 from mooring.apiserver.validation.addresses import are_of_both_families, parse_ip, validate_ip
-from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, internal, invalid, required, too_long
+from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, internal, invalid, required
 from mooring.apiserver.validation.metadata import validate_immutable
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors, qualified_name_errors
-from mooring.apiserver.validation.schema_rules import enum_values, struct_rules, validate_enum
+from mooring.apiserver.validation.schema_rules import enum_values, struct_rules
 from mooring.apiserver.validation.values import internal_values
 
 _CLAIM_STATUS = struct_rules("core", "PodResourceClaimStatus")
 _EXTENDED_CLAIM_STATUS = struct_rules("core", "PodExtendedResourceClaimStatus")
-
 _RESTART_POLICIES = enum_values("core", "RestartPolicy")
-
-HEALTH_MESSAGE_LENGTH_MAX = 1024
-
-_HEALTHS = ("Healthy", "Unhealthy", "Unknown")
 
 _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 _STATUSES = (
@@ -140,13 +135,9 @@ def _validate_allocation_name(name: str, container: Document, path: str) -> list
 
 
 def _validate_health(resource: Document, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    health, message = resource.get("health", ""), resource.get("message")
-    errors += validate_enum(health, _HEALTHS, f"{path}.health")
-    if message is not None and not message:
+    errors = struct_rules("core", "ResourceHealth").validate(resource, path)
+    if resource.get("message") == "":
         errors.append(required(f"{path}.message", "must be non-empty if specified"))
-    elif message is not None and len(message.encode()) > HEALTH_MESSAGE_LENGTH_MAX:
-        errors.append(too_long(f"{path}.message", HEALTH_MESSAGE_LENGTH_MAX))
     return errors
 
 

@@ -48,7 +48,6 @@ BALANCER_IP_MODES = ("Proxy", "VIP")
 _ONCE_SET = "may not change once set"
 
 TYPES = sorted_enum_values("core", "ServiceType")
-TRAFFIC_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 CLIENT_IP_TIMEOUT_S_MAX = 86_400
 TOPOLOGY_HINTS = "service.kubernetes.io/topology-aware-hints"
 TOPOLOGY_MODE = "service.kubernetes.io/topology-mode"
@@ -222,9 +221,7 @@ def validate_service(service: Document, old: Document | None) -> list[FieldError
     errors += validate_balancer_class(spec)
     errors += _validate_external_traffic(spec)
     errors += _validate_internal_traffic(spec)
-    distribution = spec.get("trafficDistribution")
-    errors += validate_enum(distribution, TRAFFIC_DISTRIBUTIONS, "spec.trafficDistribution")
-    return errors
+    return errors + _SPEC.validate(spec, "spec", "trafficDistribution")
 
 
 def needs_health_check(spec: Document) -> bool:
