@@ -21,13 +21,12 @@ from typing import ClassVar
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import NODE
-from mooring.api.views.meta import ObjectReference
+from mooring.api.views.meta import ObjectReference, find_condition
 from mooring.api.views.node import Lease, Node
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import NODE_LEASE_NAMESPACE
 from mooring.client.errors import ClientError, ConflictError
 from mooring.controllers.context import DONE, Controller, ControllerContext, Outcome
-from mooring.controllers.documents import find_condition
 from mooring.controllers.node.health import (
     NOT_READY,
     REACHABLE,
