@@ -376,12 +376,19 @@ class PodWorker:
             return rejected_status(self.pod, *self._reason_and_message, self._start_time)
         records = list(self._records.values())
         self._phase = self._phase_now(records)
-        why = self._reason_and_message if self._phase in TERMINAL_PHASES else ("", "")
+        reason, message = self._reason_and_message if self._phase in TERMINAL_PHASES else ("", "")
         has_sandbox = self._has_sandbox(records)
         address = self._address if has_sandbox or self.pod.spec.host_network else ""
-        has_sandbox = has_sandbox and self.state is not WorkerState.TERMINATED
-        place = (self.node.host_ip, address, self._start_time)
-        facts = PodFacts(self._phase, *place, has_sandbox, *why, resize=self._pod_resize.conditions)
+        facts = PodFacts(
+            self._phase,
+            self.node.host_ip,
+            address,
+            self._start_time,
+            has_sandbox and self.state is not WorkerState.TERMINATED,
+            reason,
+            message,
+            self._pod_resize.conditions,
+        )
         status = status_of(self.pod, records, facts, self._pod_resize.allocated)
         self._transitions = stamp_conditions(status, self._transitions, now)
         return status
