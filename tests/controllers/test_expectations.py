@@ -214,7 +214,7 @@ class PodControlFixture:
         self.control = PodControl(self.client, EventRecorder(self._tell, "test"), clock, self.expectations)
 
     def _tell(self, key: EventKey, note: str) -> None:
-        self.recorded.append((key[5].name, key[2], note))
+        self.recorded.append((key.regarding.name, key.reason, note))
 
 
 def play_pod_control(story: Callable[[PodControlFixture], Awaitable[None]], *faults: Fault) -> None:
@@ -353,7 +353,7 @@ def test_pods_of_one_template_are_created_in_batches(
 ) -> None:
     async def scenario(api_server: ApiServer, _: LoopbackClient) -> None:
         client, recorded = CountingClient(api_server), list[str]()
-        recorder = EventRecorder(lambda key, note: recorded.append(key[2]), "test")
+        recorder = EventRecorder(lambda key, note: recorded.append(key.reason), "test")
         expectations = Expectations(api_server.clock, lambda revision: True)
         control = PodControl(client, recorder, api_server.clock, expectations)
         pod = pod_of_template(template({"app": "web"}), OWNER)
@@ -380,7 +380,7 @@ def test_each_rejected_pod_of_a_batch_is_told_and_no_longer_expected() -> None:
             await client.create(RESOURCE_QUOTA, "default", quota)
             await client.patch(RESOURCE_QUOTA, "default", "few", used, form=PatchForm.MERGE, subresource="status")
             recorded = list[str]()
-            recorder = EventRecorder(lambda key, note: recorded.append(key[2]), "test")
+            recorder = EventRecorder(lambda key, note: recorded.append(key.reason), "test")
             expectations = Expectations(clock, lambda revision: False)
             control = PodControl(client, recorder, clock, expectations)
             pod = pod_of_template(template({"app": "web"}), OWNER)

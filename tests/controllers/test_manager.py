@@ -91,7 +91,7 @@ def test_a_manager_that_is_stopped_finishes_and_ends() -> None:
             async with TaskGroup("test") as group:
                 group.start(manager.run(), name="manager")
                 await manager.wait_working()
-                assert manager.statistics()["replicaset-controller"]["depth"] == 0
+                assert [controller.queue.statistics()["depth"] for controller in manager.controllers] == [0]
                 await client.create(REPLICA_SET, "default", replica_set("web", replicas=2))
                 await clock.wait(1)
                 manager.stop()

@@ -48,7 +48,7 @@ from mooring.api.quantity import (
     quantity_nano,
     value_of_nano,
 )
-from mooring.api.views.meta import ResourceList
+from mooring.api.views.meta import ResourceList, find_condition
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Container, ContainerStatus, Pod, ResourceRequirements
 
@@ -229,10 +229,8 @@ def has_pod_level_requests(pod: Pod) -> bool:
 
 def is_resize_infeasible(pod: Pod) -> bool:
     """Whether the kubelet has reported that the resize is infeasible."""
-    for condition in pod.status.conditions:
-        if condition.type == "PodResizePending":
-            return condition.reason == "Infeasible"
-    return False
+    condition = find_condition(pod.status.conditions, "PodResizePending")
+    return condition is not None and condition.reason == "Infeasible"
 
 
 def is_sidecar(container: Container) -> bool:

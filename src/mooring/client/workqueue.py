@@ -72,7 +72,7 @@ class WorkQueue(Generic[Key]):
         self._ready: deque[Key] = deque()
         self._ready_since_s: dict[Key, float] = {}  # ready, or in work and added again
         self._in_work_since_s: dict[Key, float] = {}
-        self._waiting: KeyedHeap[Key, float] = KeyedHeap(_due)
+        self._waiting: KeyedHeap[Key, float] = KeyedHeap(float)
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_due_s = 0.0
         self._getters: deque[asyncio.Future[None]] = deque()
@@ -162,7 +162,7 @@ class WorkQueue(Generic[Key]):
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        self._waiting = KeyedHeap(_due)
+        self._waiting = KeyedHeap(float)
         for getter in self._getters:
             if not getter.done():
                 getter.set_result(None)
@@ -265,10 +265,6 @@ class WorkQueue(Generic[Key]):
         if is_waited_for and not self._ready_since_s and not self._in_work_since_s:
             assert self._idle is not None
             self._idle.set_result(None)
-
-
-def _due(due_s: float) -> float:
-    return due_s
 
 
 # --- workers --------------------------------------------------------------------------------------------------

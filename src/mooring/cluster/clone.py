@@ -28,7 +28,7 @@ from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.errors import UnknownKindError
 from mooring.api.kinds import Kind
-from mooring.api.well_known import JOB_LABELS
+from mooring.api.well_known import JOB_LABELS, TERMINAL_PHASES
 from mooring.apiserver.admission.service_account import DEFAULT_ACCOUNT
 from mooring.apiserver.kinds.pod.prepare import split_label_keys
 from mooring.apiserver.kinds.priority_class import SYSTEM_VALUES
@@ -66,7 +66,6 @@ BEING_DELETED = "being deleted"
 NODE_MISSING = "bound to a node that is not in the dump"
 KIND_UNKNOWN = "this API server has no such kind"
 
-_FINISHED = ("Succeeded", "Failed")
 _CONDITION_TAINTS = frozenset(
     f"node.kubernetes.io/{name}"
     for name in ("disk-pressure", "memory-pressure", "not-ready", "pid-pressure", "unreachable")
@@ -377,7 +376,7 @@ def _uids_named(document: Document) -> Iterator[str]:
 
 
 def pod_state(pod: Document) -> str:
-    if (pod.get("status") or {}).get("phase") in _FINISHED:
+    if (pod.get("status") or {}).get("phase") in TERMINAL_PHASES:
         return "finished"
     return "bound" if (pod.get("spec") or {}).get("nodeName") else "pending"
 

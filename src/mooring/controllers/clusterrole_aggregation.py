@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
 from mooring.api.errors import LabelSelectorError
-from mooring.api.kinds import CLUSTER_ROLE
+from mooring.api.kinds import place_of
 from mooring.api.labels import compile_selector
 from mooring.api.views.administration import ClusterRole
-from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import PatchForm
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
 
@@ -39,13 +38,11 @@ class ClusterRoleAggregationController(Controller):
             return DONE
         try:
             rules = aggregated_rules(role, self._roles.lister.list())
-            if rules != [*role.rules]:
-                patch = {"rules": [{field: [*values] for field, values in rule.items()} for rule in rules]}
-                await self.client.patch(CLUSTER_ROLE, "", key, patch, form=PatchForm.MERGE)
-        except NotFoundError:
-            return DONE
-        except (ClientError, LabelSelectorError) as error:
+        except LabelSelectorError as error:
             return Failed(str(error))
+        if rules != [*role.rules]:
+            patch = {"rules": [{field: [*values] for field, values in rule.items()} for rule in rules]}
+            await self.client.patch(*place_of(role), patch, form=PatchForm.MERGE)
         return DONE
 
     def _on_role(self, role: ClusterRole) -> None:

@@ -8,8 +8,7 @@ The time of a DisruptionTarget condition that is true already stays: it is when 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Protocol, TypeVar
+from collections.abc import Callable
 
 import msgspec
 
@@ -69,22 +68,6 @@ def is_namespace_terminating(error: Exception) -> bool:
 
 REPLICA_FAILURE = "ReplicaFailure"
 DISRUPTION_TARGET = "DisruptionTarget"
-
-
-class _Typed(Protocol):
-    @property
-    def type(self) -> str: ...
-
-
-AnyCondition = TypeVar("AnyCondition", bound=_Typed)
-
-
-def find_condition(conditions: Iterable[AnyCondition], type: str) -> AnyCondition | None:
-    """The condition of a type, or None."""
-    for condition in conditions:
-        if condition.type == type:
-            return condition
-    return None
 
 
 def finished_condition(job: Job) -> JobCondition | None:

@@ -256,10 +256,6 @@ class ControllerManager:
     def stop(self) -> None:
         self._stopping.set()
 
-    def statistics(self) -> dict[str, dict[str, float]]:
-        """Statistics of the queue of each controller."""
-        return {controller.name: controller.queue.statistics() for controller in self.controllers}
-
     async def _wait_events_written(self) -> None:
         try:
             async with asyncio.timeout(STOP_S_MAX):

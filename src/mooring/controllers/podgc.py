@@ -19,13 +19,14 @@ from typing import ClassVar
 
 from mooring.api.document import Document
 from mooring.api.kinds import NODE, place_of
+from mooring.api.views.meta import find_condition
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import TAINT_OUT_OF_SERVICE, TERMINAL_PHASES
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Deletion, PatchForm
 from mooring.controllers.context import DONE, Controller, ControllerContext, Outcome
-from mooring.controllers.documents import disruption_condition, find_condition
+from mooring.controllers.documents import disruption_condition
 from mooring.controllers.pods import BY_NODE, add_node_index
 from mooring.kit.clock import format_rfc3339
 from mooring.kit.tasks import TaskGroup, run_bounded

@@ -31,7 +31,7 @@ from mooring.api.labels import LabelMatcher, compile_selector, matcher_of_pairs
 from mooring.api.views.meta import Condition, controller_of
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import ReplicaSet, ReplicaSetStatus, ReplicationController
-from mooring.client.errors import ClientError, NotFoundError
+from mooring.client.errors import NotFoundError
 from mooring.client.ratelimit import TokenBucket
 from mooring.controllers.context import DONE, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.documents import REPLICA_FAILURE, document_of, view_document
@@ -211,8 +211,6 @@ class _SetController(PodOwnerController[AnySet]):
         except NotFoundError:
             self._deleted_uids[key] = owner.metadata.uid
             return DONE
-        except ClientError as error:
-            return Failed(str(error))
         if failure is not None:
             return Failed(str(failure))
         if not are_expectations_met:

@@ -14,9 +14,8 @@ from mooring.api.kinds import JOB
 from mooring.api.views.workloads import Job
 from mooring.client.interface import Deletion, Propagation
 from mooring.controllers.context import DONE, Controller, ControllerContext, Later, Outcome, split_key
+from mooring.controllers.documents import finished_condition
 from mooring.kit.clock import parse_rfc3339
-
-_FINISHED_TYPES = ("Complete", "Failed")
 
 
 class TtlAfterFinishedController(Controller):
@@ -63,8 +62,6 @@ def finished_s_of(job: Job) -> float | None:
     """When a Job with a TTL finished. None if it is not finished, or being deleted."""
     if job.spec.ttl_seconds_after_finished is None or job.metadata.deletion_timestamp is not None:
         return None
-    for condition in job.status.conditions:
-        if condition.type in _FINISHED_TYPES and condition.status == "True":
-            since = condition.last_transition_time
-            return parse_rfc3339(since) if since is not None else None
-    return None
+    condition = finished_condition(job)
+    since = condition.last_transition_time if condition is not None else None
+    return parse_rfc3339(since) if since is not None else None

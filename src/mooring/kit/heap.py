@@ -15,7 +15,6 @@ swap.
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final, Generic, Protocol, Self, TypeAlias, TypeVar
 
 STALE_MIN = 64  # fewer stale entries are not swept
@@ -37,14 +36,6 @@ KEY: Final = 3
 VALUE: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class HeapStatistics:
-    size: int
-    size_max: int
-    stale: int
-    sweeps: int
-
-
 class KeyedHeap(Generic[Key, Value]):
     def __init__(self, rank: Callable[[Value], Ordered]) -> None:
         """The value with the least `rank` comes first."""
@@ -54,8 +45,6 @@ class KeyedHeap(Generic[Key, Value]):
         self._entries: dict[Key, Entry[Key, Value]] = {}
         self._sequence = 0
         self._version = 0
-        self._size_max = 0
-        self._sweeps = 0
 
     def push(self, key: Key, value: Value) -> None:
         """Add a value under a key that is not in the heap."""
@@ -69,9 +58,7 @@ class KeyedHeap(Generic[Key, Value]):
         if key not in self._entries:
             raise KeyError(f"{key!r} is not in the heap; push it first")
         self._add(key, value, self._entries[key][SEQUENCE])
-        stale = len(self._queue) + len(self._heap) - len(self._entries)
-        if stale > STALE_MIN and stale > len(self._entries):
-            self._sweep()
+        self._sweep_if_needed()
 
     def put(self, key: Key, value: Value) -> None:
         """Push, or update if the key is in the heap."""
@@ -83,13 +70,10 @@ class KeyedHeap(Generic[Key, Value]):
 
     def delete(self, key: Key) -> Value | None:
         """Remove and return the value of a key; None if it is not in the heap."""
-        entries = self._entries
-        entry = entries.pop(key, None)
+        entry = self._entries.pop(key, None)
         if entry is None:
             return None
-        stale = len(self._queue) + len(self._heap) - len(entries)
-        if stale > STALE_MIN and stale > len(entries):
-            self._sweep()
+        self._sweep_if_needed()
         return entry[VALUE]
 
     def get(self, key: Key) -> Value | None:
@@ -122,13 +106,10 @@ class KeyedHeap(Generic[Key, Value]):
         """The first values in the order of `pop`; O(n)."""
         return [entry[VALUE] for entry in heapq.nsmallest(count, self._entries.values())]
 
-    def statistics(self) -> HeapStatistics:
-        return HeapStatistics(
-            size=len(self._entries),
-            size_max=self._size_max,
-            stale=len(self._queue) + len(self._heap) - len(self._entries),
-            sweeps=self._sweeps,
-        )
+    @property
+    def stale(self) -> int:
+        """The number of stale entries."""
+        return len(self._queue) + len(self._heap) - len(self._entries)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -147,12 +128,11 @@ class KeyedHeap(Generic[Key, Value]):
             self._queue.append(entry)
         else:
             heapq.heappush(self._heap, entry)
-        if len(self._entries) > self._size_max:
-            self._size_max = len(self._entries)
 
-    def _sweep(self) -> None:
-        entries = self._entries
+    def _sweep_if_needed(self) -> None:
+        entries, stale = self._entries, self.stale
+        if stale <= STALE_MIN or stale <= len(entries):
+            return
         self._queue = deque([entry for entry in self._queue if entries.get(entry[KEY]) is entry])
         self._heap = [entry for entry in self._heap if entries.get(entry[KEY]) is entry]
         heapq.heapify(self._heap)
-        self._sweeps += 1

@@ -27,7 +27,7 @@ from mooring.api.views.meta import ObjectReference
 from mooring.api.views.node import Node
 from mooring.client.batch_writes import batch_max
 from mooring.client.errors import AlreadyExistsError, BadRequestError, ClientError
-from mooring.client.events import CoreFormat, EventWriter
+from mooring.client.events import CoreFormat, EventType, EventWriter
 from mooring.client.interface import Change, Client, PatchForm, WatchEvent
 from mooring.client.reflector import Reflector
 from mooring.kit.clock import Clock
@@ -447,6 +447,6 @@ class Kubelets:
         for uid in node.worker_uids:
             self._workers[uid].consider_resize()
 
-    def _record_event(self, pod: KubeletPod, is_warning: bool, reason: str, message: str) -> None:
-        if is_warning or self._settings.records_normal_events:
-            self._recorder.event(pod, "Warning" if is_warning else "Normal", reason, message)
+    def _record_event(self, pod: KubeletPod, type: EventType, reason: str, message: str) -> None:
+        if type == "Warning" or self._settings.records_normal_events:
+            self._recorder.event(pod, type, reason, message)

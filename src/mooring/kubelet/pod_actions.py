@@ -80,6 +80,15 @@ class ContainerRecord:
     def is_running(self) -> bool:
         return isinstance(self.state, Running)
 
+    @property
+    def is_started(self) -> bool:
+        """Whether it runs and its startup probe has succeeded."""
+        return isinstance(self.state, Running) and self.state.is_started
+
+    @property
+    def is_ready(self) -> bool:
+        return isinstance(self.state, Running) and self.state.is_ready and self.state.is_started
+
 
 def container_records(spec: KubeletPodSpec) -> dict[str, ContainerRecord]:
     """New records for all containers of a pod, init containers first."""
@@ -263,7 +272,7 @@ def _plan_init_containers(
     for record in first:
         if record.role is Role.SIDECAR:
             _plan_container(actions, pod, record, now_s)
-            if not is_initialized and not (isinstance(record.state, Running) and record.state.is_started):
+            if not is_initialized and not record.is_started:
                 return False
         elif not is_initialized:
             if isinstance(record.state, Exited) and record.state.code == 0:

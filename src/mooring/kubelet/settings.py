@@ -18,11 +18,10 @@ from pathlib import Path
 from mooring.api.document import Document
 from mooring.api.errors import QuantityError
 from mooring.api.quantity import parse_quantity
-from mooring.kit.build import ARCHITECTURES, KUBERNETES_VERSION
+from mooring.kit.build import ARCHITECTURES
 from mooring.kit.host_address import host_address
 
 _NAME_LENGTH_MAX = 63
-VERSION = KUBERNETES_VERSION
 LEASE_RENEWED_SHARE = 0.25
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 

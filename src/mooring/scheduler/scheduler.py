@@ -269,7 +269,7 @@ class Scheduler:
     @property
     def _is_busy(self) -> bool:
         pools = (self.binding_pool, self._status_pool, self._eviction_pool)
-        return any(pool.statistics().running or pool.statistics().waiting for pool in pools)
+        return any(pool.running or pool.waiting for pool in pools)
 
     @property
     def has_synced(self) -> bool:

@@ -451,7 +451,9 @@ def refused(*options: str) -> tuple[int, list[str]]:
             ("--controllers", "nosuch"), "there is no controller 'nosuch'", id="a controller that does not exist"
         ),
         pytest.param(
-            ("--node-monitor-period", "5"), "--node-monitor-period: '5' is not a duration", id="a period without unit"
+            ("--node-monitor-period", "5"),
+            "'--node-monitor-period': time: missing unit in duration \"5\"",
+            id="a period without unit",
         ),
         pytest.param(
             ("--node-lease-duration-seconds", "400"),

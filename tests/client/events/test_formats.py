@@ -45,7 +45,7 @@ NODE = ObjectReference(api_version="v1", kind="Node", name="n1", uid="u2")
 
 
 def key(regarding: ObjectReference = POD, *, related: ObjectReference | None = None, type: str = "Normal") -> EventKey:
-    return (type, "Binding", "Scheduled", "default-scheduler", "default-scheduler-host", regarding, related)
+    return EventKey(type, "Binding", "Scheduled", "default-scheduler", "default-scheduler-host", regarding, related)
 
 
 FORMAT = SeriesFormat()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.api.views.meta import Condition
+from mooring.api.views.meta import Condition, find_condition
 from mooring.api.views.workloads import Deployment, DeploymentStatus
 from mooring.controllers.deployment.status import (
     check_again_in_s,
@@ -16,7 +16,7 @@ from mooring.controllers.deployment.status import (
     with_condition,
     without_condition,
 )
-from mooring.controllers.documents import find_condition, view_document
+from mooring.controllers.documents import view_document
 from mooring.kit.clock import format_rfc3339
 from tests.controllers.builders import NOW_S, deployment_view, replica_set_view
 

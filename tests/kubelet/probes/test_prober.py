@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mooring.client.events import EventType
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup
@@ -124,8 +125,8 @@ class Stage:
     def container_unhealthy(self, pod_uid: str, container: str, attempt: int, grace_s: float) -> None:
         self._read_control(f"kill {container}/{attempt} within {grace_s:g}")
 
-    def record_event(self, pod: KubeletPod, is_warning: bool, reason: str, message: str) -> None:
-        self._read_control(f"{'Warning' if is_warning else 'Normal'} {reason}: {message}")
+    def record_event(self, pod: KubeletPod, type: EventType, reason: str, message: str) -> None:
+        self._read_control(f"{type} {reason}: {message}")
 
     def _read_control(self, what: str) -> None:
         self.heard.append(f"{self._clock.now_s():g} {what}")

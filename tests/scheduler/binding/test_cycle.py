@@ -258,7 +258,7 @@ def test_a_pod_that_waits_for_permit_does_not_delay_other_bindings() -> None:
         await world.settle(0.1)
         uid = (await world.pod("web")).metadata.uid
         assert world.scheduler.bindings.running[uid].stage is BindingStage.WAITING
-        assert world.scheduler.binding_pool.statistics().running == 0
+        assert world.scheduler.binding_pool.running == 0
         assert (await world.pod("web")).status.nominated_node_name == "n1", "others can read where it is going"
         await world.create(pod("other", cpu=1))
         await world.settle(0.1)

@@ -83,7 +83,7 @@ async def test_a_gang_that_is_larger_than_the_number_of_bindings_assembles_and_i
         await world.settle(10)
         assert await world.node_of("gang-0") == ""
     assert len(world.scheduler.waiting_pods) == 4
-    assert world.scheduler.binding_pool.statistics().running == 0
+    assert world.scheduler.binding_pool.running == 0
     await world.create(pod("gang-4", cpu=1))
     await world.settle()
     assert sorted(found.spec.node_name for found in (await world.pods()).values()) == [f"n{n}" for n in range(5)]

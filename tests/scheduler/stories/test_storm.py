@@ -300,7 +300,7 @@ def _what_is_left(scheduler: Scheduler) -> Written:
         "evictions": len(scheduler.evictions),
         "statuses": len(scheduler.status_writer),
         "deferred": len(scheduler.event_buffer),
-        "jobs": sum(pool.statistics().running + pool.statistics().waiting for pool in pools),
+        "jobs": sum(pool.running + pool.waiting for pool in pools),
         "pods": len(columns.pods),
         "promises": len(list(columns.nominations.nodes())),
         "used": int(abs(columns.resources.used).sum()),

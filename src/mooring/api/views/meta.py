@@ -18,7 +18,7 @@ Views do not use `from __future__ import annotations`: msgspec reads the annotat
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, ClassVar, TypeAlias, dataclass_transform
+from typing import Annotated, ClassVar, Protocol, TypeAlias, TypeVar, dataclass_transform
 
 import msgspec
 from msgspec import field
@@ -137,6 +137,22 @@ class Condition(View):
     observed_generation: Int64 = 0
     last_update_time: Timestamp | None = None
     last_transition_time: Timestamp | None = None
+
+
+class _Typed(Protocol):
+    @property
+    def type(self) -> str: ...
+
+
+AnyCondition = TypeVar("AnyCondition", bound=_Typed)
+
+
+def find_condition(conditions: Iterable[AnyCondition], type: str) -> AnyCondition | None:
+    """The condition of a type, or None."""
+    for condition in conditions:
+        if condition.type == type:
+            return condition
+    return None
 
 
 def is_true(conditions: Iterable[Condition], type_: str) -> bool:

@@ -253,7 +253,7 @@ class Explainer:
             return self._explanation(decision.pod, Outcome.GATED, gates)
         return self._unschedulable(decision)
 
-    def _explanation(self, record: PodInfo, outcome: Outcome, message: str) -> PodExplanation:
+    def _explanation(self, record: PodInfo, outcome: Outcome, message: str = "") -> PodExplanation:
         return PodExplanation(
             pod=record.key,
             outcome=outcome,
@@ -264,13 +264,9 @@ class Explainer:
         )
 
     def _placed(self, decision: Decision) -> PodExplanation:
-        return PodExplanation(
-            pod=decision.pod.key,
-            outcome=Outcome.PLACED,
-            priority=decision.pod.priority,
-            scheduler=_scheduler_of(decision.pod),
+        return replace(
+            self._explanation(decision.pod, Outcome.PLACED),
             node=decision.node_name,
-            node_count=self._engine.columns.node_count,
             feasible_count=decision.feasible_count,
             scores=_scores(decision, self._node_limit),
             rejections=_grouped(decision),
@@ -281,18 +277,12 @@ class Explainer:
         profile = self._engine.cycle_for(decision.pod).profile
         found = explain(profile, self._engine.columns, decision.pod, nearest_max=self._node_limit)
         groups = _grouped(decision)
-        node_count = self._engine.columns.node_count
+        explanation = self._explanation(decision.pod, Outcome.UNSCHEDULABLE, decision.message or "")
         status = decision.status
-        reasons = _counted(groups) if status is None else dict.fromkeys(status.reasons, node_count)
-        return PodExplanation(
-            pod=decision.pod.key,
-            outcome=Outcome.UNSCHEDULABLE,
-            priority=decision.pod.priority,
-            scheduler=_scheduler_of(decision.pod),
-            node_count=node_count,
-            message=decision.message or "",
+        return replace(
+            explanation,
             rejections=groups,
-            reasons=reasons,
+            reasons=_counted(groups) if status is None else dict.fromkeys(status.reasons, explanation.node_count),
             everywhere=found.everywhere,
             nearest=tuple(NodeObstacles(name, found.at(name)) for name in found.nearest),
             otherwise_count=found.free_count if found.everywhere else 0,

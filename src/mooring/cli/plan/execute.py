@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import NODE, POD, POD_DISRUPTION_BUDGET
-from mooring.api.views.meta import controller_of, is_true
+from mooring.api.views.meta import controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PodDisruptionBudget
@@ -31,6 +31,7 @@ from mooring.client.errors import ClientError, ForbiddenError, NotFoundError, To
 from mooring.client.http.client import HttpClient
 from mooring.client.http.connection import Connection
 from mooring.client.interface import PatchForm, Selection
+from mooring.controllers.pods import is_active, is_ready
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
@@ -182,7 +183,7 @@ async def _read_state(client: HttpClient, pod: Pod) -> _EvictedPod:
         f"{owner.kind} {metadata.namespace}/{owner.name}",
         any(candidate.metadata.uid == metadata.uid for candidate in pods),
         len(placed),
-        sum(map(_is_ready, placed)),
+        sum(map(is_ready, placed)),
         await _allowed_disruptions(client, pod),
     )
 
@@ -199,12 +200,7 @@ async def _allowed_disruptions(client: HttpClient, pod: Pod) -> dict[str, int]:
 
 def _is_of(pod: Pod, owner_uid: str) -> bool:
     owner = controller_of(pod.metadata)
-    has_ended = pod.metadata.deletion_timestamp is not None or pod.status.phase in ("Succeeded", "Failed")
-    return owner is not None and owner.uid == owner_uid and not has_ended
-
-
-def _is_ready(pod: Pod) -> bool:
-    return is_true(pod.status.conditions, "Ready")
+    return owner is not None and owner.uid == owner_uid and is_active(pod)
 
 
 def _ignore(text: str) -> None:

@@ -103,9 +103,7 @@ def run_plan(options: PlanOptions, stdin: BinaryIO, note: Note, clock: Clock) ->
                 view = uncordoned(view)
             engine.put(view)
         return _plan(options, engine, source, pods)
-    except ObjectError as error:
-        raise input_error(str(error)) from error
-    except PlanError as error:
+    except (ObjectError, PlanError) as error:
         raise input_error(str(error)) from error
 
 

@@ -28,7 +28,7 @@ from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import DEPLOYMENT, REPLICA_SET, place_of
 from mooring.api.labels import LabelMatcher, compile_selector
-from mooring.api.views.meta import Condition, controller_of
+from mooring.api.views.meta import Condition, controller_of, find_condition
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, DeploymentStatus, ReplicaSet
 from mooring.api.well_known import DEPLOYMENT_REVISION
@@ -68,7 +68,7 @@ from mooring.controllers.deployment.status import (
     rollout_status,
     with_condition,
 )
-from mooring.controllers.documents import document_of, find_condition, is_namespace_terminating, view_document
+from mooring.controllers.documents import document_of, is_namespace_terminating, view_document
 from mooring.controllers.expectations import WriteExpectations
 from mooring.controllers.owner_controller import AdoptionError, OwnerController, claim_objects
 from mooring.controllers.pods import BY_CONTROLLER, add_controller_index, matching_orphans, replicas_of

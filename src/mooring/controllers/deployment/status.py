@@ -17,10 +17,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from mooring.api.views.meta import Condition
+from mooring.api.views.meta import Condition, find_condition
 from mooring.api.views.workloads import Deployment, DeploymentStatus, ReplicaSet
 from mooring.controllers.deployment.sizes import max_unavailable, sum_of_sizes
-from mooring.controllers.documents import REPLICA_FAILURE, find_condition
+from mooring.controllers.documents import REPLICA_FAILURE
 from mooring.controllers.pods import replicas_of
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 
@@ -181,9 +181,9 @@ def _terminating(sets: Sequence[ReplicaSet]) -> int | None:
 def _replica_failure(new: ReplicaSet | None, sets: Sequence[ReplicaSet]) -> Condition | None:
     """The first ReplicaFailure condition, that of the new ReplicaSet first."""
     for replica_set in [new, *sets] if new is not None else sets:
-        for condition in replica_set.status.conditions:
-            if condition.type == REPLICA_FAILURE:
-                return replace(condition, last_update_time=condition.last_transition_time)
+        condition = find_condition(replica_set.status.conditions, REPLICA_FAILURE)
+        if condition is not None:
+            return replace(condition, last_update_time=condition.last_transition_time)
     return None
 
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from mooring.api.document import Document
-from mooring.api.views.meta import Condition, LabelSelector
+from mooring.api.views.meta import Condition, LabelSelector, find_condition
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
-from mooring.controllers.documents import DISRUPTION_TARGET, find_condition, view_document
+from mooring.controllers.documents import DISRUPTION_TARGET, view_document
 from mooring.controllers.pod_indexes import PodGroup
 from mooring.controllers.pods import is_finished, scaled_value
 from mooring.kit.clock import parse_rfc3339

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
+from mooring.api.views.meta import find_condition
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Job, JobCondition
 from mooring.api.well_known import JOB_TRACKING_FINALIZER
@@ -369,7 +370,5 @@ def new_condition(type: str, reason: str, message: str, now: str, status: str = 
 
 
 def true_condition(conditions: Iterable[JobCondition], type: str) -> JobCondition | None:
-    for condition in conditions:
-        if condition.type == type:
-            return condition if condition.status == "True" else None
-    return None
+    condition = find_condition(conditions, type)
+    return condition if condition is not None and condition.status == "True" else None

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from mooring.api.document import Document
 from mooring.api.kinds import NODE, place_of
 from mooring.api.tolerations import NO_EXECUTE, NO_SCHEDULE
+from mooring.api.views.meta import find_condition
 from mooring.api.views.node import Lease, Node, NodeCondition, Taint
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import (
@@ -43,7 +44,7 @@ from mooring.api.well_known import (
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.events import EventRecorder
 from mooring.client.interface import Client, PatchForm
-from mooring.controllers.documents import decode_document, find_condition
+from mooring.controllers.documents import decode_document
 from mooring.controllers.pods import ready_condition
 from mooring.kit.clock import Clock, format_rfc3339, parse_rfc3339
 from mooring.kit.entropy import Entropy

@@ -21,13 +21,12 @@ from typing import ClassVar
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import NODE
-from mooring.api.views.meta import ObjectReference
+from mooring.api.views.meta import ObjectReference, find_condition
 from mooring.api.views.node import Lease, Node
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import NODE_LEASE_NAMESPACE
 from mooring.client.errors import ClientError, ConflictError
 from mooring.controllers.context import DONE, Controller, ControllerContext, Outcome
-from mooring.controllers.documents import find_condition
 from mooring.controllers.node.health import (
     NOT_READY,
     REACHABLE,
@@ -89,7 +88,7 @@ class NodeLifecycleController(Controller):
         self._known: dict[str, Node] = {}
         self._dirty_nodes: dict[str, None] = {}
         self._renewed: dict[str, Lease] = {}
-        self._healthy_until: KeyedHeap[str, float] = KeyedHeap(_due)
+        self._healthy_until: KeyedHeap[str, float] = KeyedHeap(float)
         """All healthy nodes, with a time before which they cannot become unhealthy."""
         self._pods_to_retry: dict[str, None] = {}
         self._wall_offset_s = context.clock.wall_s() - context.clock.now_s()
@@ -385,7 +384,3 @@ class NodeLifecycleController(Controller):
         metadata = node.metadata
         reference = ObjectReference(api_version="v1", kind="Node", name=metadata.name, uid=metadata.uid)
         self._recorder.event(reference, "Normal", reason, message)
-
-
-def _due(due_s: float) -> float:
-    return due_s

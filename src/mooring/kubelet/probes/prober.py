@@ -34,6 +34,7 @@ from enum import Enum
 from typing import Protocol, TypeAlias
 
 from mooring.api.views.meta import IntOrString
+from mooring.client.events import EventType
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.probes.handlers import (
@@ -98,7 +99,7 @@ class ProbeListener(Protocol):
         """The container is to be killed, with this grace period."""
         ...
 
-    def record_event(self, pod: KubeletPod, is_warning: bool, reason: str, message: str) -> None: ...
+    def record_event(self, pod: KubeletPod, type: EventType, reason: str, message: str) -> None: ...
 
 
 @dataclass(slots=True)
@@ -226,12 +227,12 @@ class Prober:
             run.has_started.set()
         if is_to_be_killed:
             message = kill_message(run.pod, run.container, kind, is_sidecar=run.role is Role.SIDECAR)
-            self._listener.record_event(run.pod, False, "Killing", message)
+            self._listener.record_event(run.pod, "Normal", "Killing", message)
             self._listener.container_unhealthy(uid, name, run.attempt, kill_grace_s(run.pod, probe))
 
     def _notify(self, run: _ProbeRun, reason: str, message: str) -> None:
         if not run.is_over:
-            self._listener.record_event(run.pod, True, reason, message)
+            self._listener.record_event(run.pod, "Warning", reason, message)
 
 
 # --- health ---------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from mooring.client.events import EventType
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup, run_bounded
 from mooring.kubelet.probes.handlers import CommandError, CommandResult
@@ -195,8 +196,8 @@ class ProcessRuntime:
         if process is not None and process.is_running(attempt):
             process.stop(grace_s)
 
-    def record_event(self, pod: KubeletPod, is_warning: bool, reason: str, message: str) -> None:
-        self._needs.record_event(pod, is_warning, reason, message)
+    def record_event(self, pod: KubeletPod, type: EventType, reason: str, message: str) -> None:
+        self._needs.record_event(pod, type, reason, message)
 
     # Containers
 
