@@ -44,7 +44,14 @@ def bare_pod(name: str, **labels: str) -> Document:
 
 
 def owner_of(pod: Document) -> str:
-    return next((each["name"] for each in pod["metadata"].get("ownerReferences", []) if each.get("controller")), "")
+    return next(
+        (
+            owner_reference["name"]
+            for owner_reference in pod["metadata"].get("ownerReferences", [])
+            if owner_reference.get("controller")
+        ),
+        "",
+    )
 
 
 def run_story(story: Story) -> None:

@@ -28,7 +28,7 @@ def names_under(section: str) -> list[str]:
 
 
 def test_every_option_is_explained() -> None:
-    options = [max(each.opts, key=len) for each in up.params if isinstance(each, click.Option)]
+    options = [max(param.opts, key=len) for param in up.params if isinstance(param, click.Option)]
     assert names_under("Options") == options
 
 
@@ -39,7 +39,7 @@ def test_every_flag_of_the_controllers_has_its_default() -> None:
 
 
 def test_every_limit_is_explained() -> None:
-    assert names_under("Limits") == [each.name for each in fields(RequestLimits) if each.name != "retry_after_s"]
+    assert names_under("Limits") == [field.name for field in fields(RequestLimits) if field.name != "retry_after_s"]
 
 
 # --- The page about kubelets names every stage set and every field, and its example loads ----------------------------
@@ -51,7 +51,7 @@ PAGE = page("docs/kubelets.md")
 def test_every_built_in_stage_set_is_on_the_page() -> None:
     table = PAGE.text.partition("| built-in stage set |")[2].partition("\n\n")[0]
     told = re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)
-    assert sorted(told) == sorted(each.name for each in read_stage_sets(BUILTIN_STAGE_SETS))
+    assert sorted(told) == sorted(read_stage_set.name for read_stage_set in read_stage_sets(BUILTIN_STAGE_SETS))
 
 
 def test_every_field_of_a_stage_is_on_the_page() -> None:

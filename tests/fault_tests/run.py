@@ -93,7 +93,11 @@ class Outcome:
         if self.is_good:
             return head
         return "\n".join(
-            [head, *(f"  {each}" for each in self.violations), f"replay: python -m tests.fault_tests {self.seed}"]
+            [
+                head,
+                *(f"  {violation}" for violation in self.violations),
+                f"replay: python -m tests.fault_tests {self.seed}",
+            ]
         )
 
 

@@ -82,11 +82,11 @@ def test_objects_that_exist_when_memory_is_settled_are_not_traversed_again() -> 
     pods = [{"pod": [number]} for number in range(1000)]
     try:
         settle_memory()
-        walked = {id(each) for each in gc.get_objects()}
+        walked = {id(get_object) for get_object in gc.get_objects()}
         assert gc.get_freeze_count() >= len(pods)
         assert not any(id(pod) in walked for pod in pods)
         later = {"made": ["later"]}
-        assert id(later) in {id(each) for each in gc.get_objects()}
+        assert id(later) in {id(get_object) for get_object in gc.get_objects()}
     finally:
         gc.set_threshold(*threshold)
 

@@ -97,7 +97,7 @@ def test_references_and_conditions() -> None:
 
 def views_of(module: types.ModuleType) -> list[type[View]]:
     classes = [each for _, each in inspect.getmembers(module, inspect.isclass) if each.__module__ == module.__name__]
-    return [rule_class for rule_class in classes if issubclass(rule_class, View)]
+    return [view_class for view_class in classes if issubclass(view_class, View)]
 
 
 MODULES = (meta, pod, node, storage, workloads, devices)

@@ -238,8 +238,10 @@ def histories_of_statuses(
     async def single(client: LoopbackClient) -> Outcomes:
         return await one_by_one(
             [
-                client.patch(POD, each.namespace, each.name, each.body, form=PatchForm.STRATEGIC, subresource="status")
-                for each in patches()
+                client.patch(
+                    POD, patch.namespace, patch.name, patch.body, form=PatchForm.STRATEGIC, subresource="status"
+                )
+                for patch in patches()
             ]
         )
 

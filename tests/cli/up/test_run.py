@@ -316,10 +316,10 @@ def test_the_harbour_of_the_examples_lives(tmp_path: Path) -> None:
         def nodes() -> dict[str, tuple[str, str]]:
             found = up.ask("GET", "/api/v1/nodes").document()["items"]
             ready = {
-                node["metadata"]["name"]: (each["status"], node["status"]["nodeInfo"]["kubeletVersion"])
+                node["metadata"]["name"]: (condition["status"], node["status"]["nodeInfo"]["kubeletVersion"])
                 for node in found
-                for each in node["status"].get("conditions", ())
-                if each["type"] == "Ready"
+                for condition in node["status"].get("conditions", ())
+                if condition["type"] == "Ready"
             }
             return ready if len(ready) == 7 and set(ready.values()) == {("True", "v1.36.4")} else {}
 

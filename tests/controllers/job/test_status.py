@@ -76,7 +76,7 @@ def test_pods_without_the_finalizer_are_counted() -> None:
 def test_conditions(known: list[JobCondition], status: str, is_changed: bool) -> None:
     progress = Progress(known)
     assert progress.set_condition("Suspended", status, "R", "m", NOW) == is_changed
-    assert [each.status for each in progress.conditions] == ([status] if known or is_changed else [])
+    assert [condition.status for condition in progress.conditions] == ([status] if known or is_changed else [])
 
 
 @pytest.mark.parametrize(
