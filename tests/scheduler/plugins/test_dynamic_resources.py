@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import pytest
 from msgspec.structs import replace
@@ -17,6 +16,7 @@ from mooring.scheduler.devices.claims import EXTENDED_RESOURCE_ANNOTATION
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource
 from mooring.scheduler.framework.status import Code
+from mooring.scheduler.plugins.dynamic_resources.binder import ClaimDeletion, Deallocation
 from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 from tests.builders import node, pod
 from tests.device_builders import (
@@ -229,14 +229,12 @@ def test_a_claim_in_the_way_loses_its_devices(used_by: Sequence[str], is_dealloc
     assert decision.message == (
         f"0/2 nodes are available: 2 resourceclaim not available on the node. {reported}, {NO_PREEMPTION}"
     )
-    assert calls(decision) == ([("deallocate", "default/c", "7")] if is_deallocated else [])
-
-
-def calls(decision: Decision) -> list[tuple[str, ...]]:
-    """The methods of the binder that the follow-ups call, with their arguments."""
-    follow_ups = [follow_up for follow_up in decision.follow_ups if isinstance(follow_up, partial)]
-    assert len(follow_ups) == len(decision.follow_ups)
-    return [(follow_up.func.__name__, *follow_up.args) for follow_up in follow_ups]
+    assert [type(follow_up) for follow_up in decision.follow_ups] == ([Deallocation] if is_deallocated else [])
+    assert [
+        (follow_up.key, follow_up.resource_version)
+        for follow_up in decision.follow_ups
+        if isinstance(follow_up, Deallocation)
+    ] == ([("default/c", "7")] if is_deallocated else [])
 
 
 def test_no_claim_is_blamed_where_devices_are_lacking_anyway() -> None:
@@ -360,7 +358,9 @@ def test_what_an_earlier_attempt_left_is_deleted_first() -> None:
     decision = decide(engine, wanting(1))
     assert rejections(decision) == {"n1": "cannot schedule extended resource claim"}
     assert "deletion of ResourceClaim completed" in (decision.message or "")
-    assert calls(decision) == [("delete", "default/left")]
+    assert [follow_up.key for follow_up in decision.follow_ups if isinstance(follow_up, ClaimDeletion)] == [
+        "default/left"
+    ]
 
 
 def registered_for(plugin: DynamicResources, subject: EventResource) -> ClusterEventWithHint:

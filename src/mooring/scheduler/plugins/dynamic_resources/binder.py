@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
@@ -262,6 +263,29 @@ class ClaimBinder:
                     logger.warning("claim %s was created, but the watch has not delivered it", key)
                     return
                 await self._waiters.wait_for_change(changed, end_s - self._clock.now_s())
+
+
+@dataclass(frozen=True, slots=True)
+class Deallocation:
+    """Deallocates a claim whose devices are not available to the pod."""
+
+    binder: ClaimBinder
+    key: str
+    resource_version: str
+
+    async def __call__(self) -> None:
+        await self.binder.deallocate(self.key, self.resource_version)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimDeletion:
+    """Deletes the claim for extended resources of an earlier attempt."""
+
+    binder: ClaimBinder
+    key: str
+
+    async def __call__(self) -> None:
+        await self.binder.delete(self.key)
 
 
 class _Conflict(Exception):

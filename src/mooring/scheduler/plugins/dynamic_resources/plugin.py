@@ -64,7 +64,12 @@ from mooring.scheduler.framework.plugin import (
 )
 from mooring.scheduler.framework.post_filter import FailedAttempt, PostFilterResult
 from mooring.scheduler.framework.status import Reason, Status
-from mooring.scheduler.plugins.dynamic_resources.binder import ClaimBinder, ClaimBindingError
+from mooring.scheduler.plugins.dynamic_resources.binder import (
+    ClaimBinder,
+    ClaimBindingError,
+    ClaimDeletion,
+    Deallocation,
+)
 from mooring.scheduler.plugins.dynamic_resources.state import (
     REASONS,
     ClaimsMissingError,
@@ -306,14 +311,14 @@ class DynamicResources(
         for index in sorted(state.unavailable):
             claim = state.claims[index]
             if is_only_for(claim, attempt.pod.uid):
-                follow_up = partial(self._binder.deallocate, claim.key, claim.metadata.resource_version)
+                follow_up = Deallocation(self._binder, claim.key, claim.metadata.resource_version)
                 return PostFilterResult(
                     status=Status.unschedulable("deallocation of ResourceClaim completed"), follow_up=follow_up
                 )
         if state.leftover is not None:
             return PostFilterResult(
                 status=Status.unschedulable("deletion of ResourceClaim completed"),
-                follow_up=partial(self._binder.delete, state.leftover.key),
+                follow_up=ClaimDeletion(self._binder, state.leftover.key),
             )
         return PostFilterResult(status=Status.unschedulable("still not schedulable"))
 
