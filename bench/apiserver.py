@@ -20,7 +20,7 @@ from time import perf_counter
 
 import click
 
-from bench.client import Connection, ask_all, request
+from bench.client import Connection, ask_all, request, unverified
 from bench.processes import MooringUp, check_answers, mooring_up
 from bench.results import Figure, print_figures
 
@@ -150,11 +150,7 @@ def _shares(total: int, parts: int) -> list[int]:
 
 
 async def _count_lines(server: MooringUp, path: str, index: int, lines: list[int], total: int) -> None:
-    import ssl
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    reader, writer = await asyncio.open_connection(server.host, server.port, ssl=context)
+    reader, writer = await asyncio.open_connection(server.host, server.port, ssl=unverified())
     writer.write(request(TOKEN, "GET", path))
     await reader.readuntil(b"\r\n\r\n")
     while lines[index] < total:
@@ -178,33 +174,22 @@ def _config_map(name: str = "") -> dict[str, object]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"key": "value"}}
 
 
-def _pod(number: int = 0) -> dict[str, object]:
+def _pod(number: int = 0, name: str = "web", amount: int = 127) -> dict[str, object]:
     """About 2 KB of a pod; another number, another environment."""
-    variables = [{"name": f"VARIABLE_{place}", "value": f"{number:040}"} for place in range(20)]
     container = {
-        "name": "web",
-        "image": "registry.example/web:1",
-        "env": variables,
-        "ports": [{"containerPort": 8080}],
-        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
+        "name": name,
+        "image": f"registry.example/{name}:1",
+        "env": [{"name": f"{name.upper().replace('-', '_')}_{place}", "value": f"{number:040}"} for place in range(20)],
+        "ports": [{"containerPort": 1 + amount}],
+        "resources": {"requests": {"cpu": f"{1 + amount}m", "memory": f"{1 + amount}Mi"}},
     }
-    labels = {"app": "web", "pod-template-hash": "5d4f8c7b9"}
-    metadata = {"generateName": "bench-", "labels": labels}
+    metadata = {"generateName": "bench-", "labels": {"app": name, "pod-template-hash": "5d4f8c7b9"}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
 
 
 def _odd_pod(number: int) -> dict[str, object]:
-    """As much of a pod, with names, amounts and a port that no other has."""
-    variables = [{"name": f"V_{number}_{place}", "value": f"{number:040}"} for place in range(20)]
-    container = {
-        "name": f"web-{number}",
-        "image": f"registry.example/web-{number}:1",
-        "env": variables,
-        "ports": [{"containerPort": 1 + number}],
-        "resources": {"requests": {"cpu": f"{1 + number}m", "memory": f"{1 + number}Mi"}},
-    }
-    metadata = {"generateName": "bench-", "labels": {"app": f"web-{number}"}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+    """A pod with names, amounts and a port that no other has."""
+    return _pod(number, f"web-{number}", number)
 
 
 def _node(index: int) -> dict[str, object]:

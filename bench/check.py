@@ -130,7 +130,7 @@ def cost_of(workload: Workload, size: Size, engine_class: type[Engine] = Engine)
         costs.append(2 * spent_ns / pods / (before_ns + after_ns))
         before_ns = calibration_ns()
 
-    times = run.measure_in_chunks(CHUNK, calibrated)
+    times = run.measure(CHUNK, calibrated)
     if problems := run.check(times):
         raise WrongOutcomeError(f"{workload.name}: {problems[0]}")
     return median(costs)

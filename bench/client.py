@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from time import perf_counter
 from typing import NamedTuple
 
@@ -97,11 +98,27 @@ def request(token: str, method: str, path: str, body: bytes = b"", content_type:
     return head.encode() + b"\r\n" + body
 
 
-async def connect(host: str, port: int, count: int) -> list[Connection]:
+def unverified() -> ssl.SSLContext:
+    """For servers that sign their own certificates."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    loop = asyncio.get_running_loop()
+    return context
+
+
+async def connect(host: str, port: int, count: int) -> list[Connection]:
+    loop, context = asyncio.get_running_loop(), unverified()
     return [(await loop.create_connection(Connection, host, port, ssl=context))[1] for _ in range(count)]
+
+
+@asynccontextmanager
+async def connected(host: str, port: int, count: int) -> AsyncIterator[list[Connection]]:
+    connections = await connect(host, port, count)
+    try:
+        yield connections
+    finally:
+        for connection in connections:
+            connection.close()
+        await asyncio.gather(*(connection.wait_closed() for connection in connections))
 
 
 async def ask_all(connections: Sequence[Connection], requests: Sequence[bytes]) -> tuple[list[Answer], float]:
@@ -109,8 +126,8 @@ async def ask_all(connections: Sequence[Connection], requests: Sequence[bytes]) 
     answers: list[Answer] = []
 
     async def ask_some(connection: Connection, some: Sequence[bytes]) -> None:
-        for each in some:
-            answers.append(await connection.ask(each))
+        for request in some:
+            answers.append(await connection.ask(request))
 
     began_s = perf_counter()
     shares = [requests[index :: len(connections)] for index in range(len(connections))]

@@ -198,7 +198,7 @@ async def _wait_tainted(connection: Connection, names: Sequence[str]) -> list[fl
 
 
 async def _create(connections: Sequence[Connection], deployments: Sequence[dict[str, object]]) -> None:
-    requests = [request(TOKEN, "POST", DEPLOYMENTS, json.dumps(each).encode()) for each in deployments]
+    requests = [request(TOKEN, "POST", DEPLOYMENTS, json.dumps(deployment).encode()) for deployment in deployments]
     answers, _ = await ask_all(connections, requests)
     check_answers(answers, 201)
 

@@ -212,7 +212,7 @@ def _measure_in_browser(link: str, folder: Path, nodes: int, updates: int) -> li
 
 
 def _script_s(browser: Browser) -> float:
-    metrics = {each["name"]: each["value"] for each in browser.call("Performance.getMetrics")["metrics"]}
+    metrics = {metric["name"]: metric["value"] for metric in browser.call("Performance.getMetrics")["metrics"]}
     return float(metrics["ScriptDuration"])
 
 

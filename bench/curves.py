@@ -21,11 +21,11 @@ import msgspec
 import numpy as np
 
 from bench.machine import commit, describe_machine
-from bench.plots import Point, Series, line_plot
 from bench.report import with_results
 from bench.runner import run
 from bench.templates import Variable
 from bench.workload import PodGroup, Size, Workload, read_workload
+from mooring.cli.simulate.plots import Point, line_plot
 
 ROOT = Path(__file__).parent.parent
 PLOT = "cost-curves.svg"
@@ -58,7 +58,7 @@ class Curve(NamedTuple):
     measures: Sequence[Measure]
 
     def points(self, field: str) -> list[Point]:
-        return [(value, getattr(each, field)) for value, each in zip(self.values, self.measures)]
+        return [(value, getattr(costs, field)) for value, costs in zip(self.values, self.measures)]
 
 
 def exponent(points: Sequence[Point]) -> float:
@@ -111,11 +111,11 @@ def _in_a_process(axis: str, value: int) -> Measure:
 
 
 def plot(measured: Sequence[Curve]) -> str:
-    series = [
-        Series(f"{curve.axis}: {exponent(curve.points('decide_us')):.2f}", curve.points("decide_us"))
-        for curve in measured
-    ]
-    return line_plot("A decision, with the fitted exponents", "nodes, placed pods, distinct specs", "µs a pod", series)
+    lines = {
+        f"{curve.axis}: {exponent(curve.points('decide_us')):.2f}": curve.points("decide_us") for curve in measured
+    }
+    x_title = "nodes, placed pods, distinct specs"
+    return line_plot("A decision (µs), with the fitted exponents", x_title, lines, is_logarithmic=True)
 
 
 def text(measured: Sequence[Curve], plot_path: str) -> str:

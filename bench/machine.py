@@ -42,27 +42,20 @@ def describe_machine() -> Machine:
     )
 
 
-def resident_bytes() -> int:
-    """What this process holds in memory now."""
-    kib = _first_match(Path("/proc/self/status"), r"VmRSS:\s*(\d+) kB")
-    return int(kib) * 1024 if kib is not None else peak_bytes()
+def resident_bytes(pid: int | str = "self") -> int:
+    """What a process holds in memory now; without /proc the most that this process ever held."""
+    return _status_bytes(pid, "VmRSS")
 
 
-def resident_bytes_of(pid: int) -> int:
-    """What another process holds in memory now."""
-    fields = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def peak_bytes_of(pid: int) -> int:
-    """The most that another process ever held in memory."""
-    return int(_first_match(Path(f"/proc/{pid}/status"), r"VmHWM:\s*(\d+) kB") or 0) * 1024
+def peak_bytes(pid: int | str = "self") -> int:
+    """The most that a process ever held in memory."""
+    return _status_bytes(pid, "VmHWM")
 
 
 def family_of(pid: int) -> list[int]:
     """A process and those that it started."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-    return [pid, *(each for child in children for each in family_of(int(child)))]
+    return [pid, *(descendant for child in children for descendant in family_of(int(child)))]
 
 
 def cpu_s_of(pid: int) -> float:
@@ -70,15 +63,6 @@ def cpu_s_of(pid: int) -> float:
     # clock_getcpuclockid(3), which Python does not offer: the complement of the process ID, and 2 for the scheduler's
     # own count.
     return time.clock_gettime_ns((~pid << 3) | 2) / 1e9
-
-
-def peak_bytes() -> int:
-    """The most that this process ever held in memory."""
-    kib = _first_match(Path("/proc/self/status"), r"VmHWM:\s*(\d+) kB")
-    if kib is not None:
-        return int(kib) * 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def forget_peak() -> None:
@@ -133,3 +117,12 @@ def _first_match(path: Path, pattern: str) -> str | None:
     except OSError:
         return None
     return found[1].strip() if found is not None else None
+
+
+def _status_bytes(pid: int | str, field: str) -> int:
+    kib = _first_match(Path(f"/proc/{pid}/status"), rf"{field}:\s*(\d+) kB")
+    if kib is not None:
+        return int(kib) * 1024
+    assert pid == "self", f"process {pid} has ended"
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -102,7 +102,7 @@ def measure(quick: bool) -> Iterator[Figure]:
         100,
         lambda number: PlanRequest(
             Question.PLACE,
-            pods=tuple(pod(f"d-{number}-{each}", "1", app=f"d-{number}", spread=True) for each in range(100)),
+            pods=tuple(pod(f"d-{number}-{index}", "1", app=f"d-{number}", spread=True) for index in range(100)),
         ),
         lambda result: len(result.placements) == (100 if nodes > 100 else len(result.placements)) > 0,
     )
@@ -117,7 +117,7 @@ def measure(quick: bool) -> Iterator[Figure]:
         1000,
         lambda number: PlanRequest(
             Question.ADD_NODES,
-            pods=tuple(pod(f"a-{number}-{each}", f"{12000 + number}m") for each in range(100)),
+            pods=tuple(pod(f"a-{number}-{index}", f"{12000 + number}m") for index in range(100)),
             node_types=types,
             wants_bound=False,
         ),

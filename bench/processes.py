@@ -10,15 +10,16 @@ import asyncio
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from time import perf_counter
+from typing import NamedTuple
 
 import msgspec
 
-from bench.client import Answer, Connection, connect, request
-from bench.machine import cpu_s_of, family_of, free_port, peak_bytes_of, resident_bytes_of
+from bench.client import Answer, Connection, connect, connected, request
+from bench.machine import cpu_s_of, family_of, free_port, peak_bytes, resident_bytes
 
 READY_S_MAX = 60.0
 READY_CHECK_S = 0.02
@@ -47,11 +48,11 @@ class Program:
 
     @property
     def resident_bytes(self) -> int:
-        return resident_bytes_of(self.pid)
+        return resident_bytes(self.pid)
 
     @property
     def peak_bytes(self) -> int:
-        return peak_bytes_of(self.pid)
+        return peak_bytes(self.pid)
 
     def check_runs(self) -> None:
         """Raises `ProgramError` with the last lines of the log."""
@@ -104,16 +105,10 @@ class MooringUp:
 
     @property
     def resident_bytes(self) -> int:
-        return sum(map(resident_bytes_of, family_of(self._pid)))
+        return sum(map(resident_bytes, family_of(self._pid)))
 
-    @asynccontextmanager
-    async def connected(self, count: int) -> AsyncIterator[list[Connection]]:
-        connections = await connect(self.host, self.port, count)
-        try:
-            yield connections
-        finally:
-            for connection in connections:
-                connection.close()
+    def connected(self, count: int) -> AbstractAsyncContextManager[list[Connection]]:
+        return connected(self.host, self.port, count)
 
 
 @contextmanager
@@ -154,12 +149,11 @@ async def wait_ready(program: Program, port: int, token: str = "") -> float:
     raise program.is_late()
 
 
-class SchedulerProcess:
+class SchedulerProcess(NamedTuple):
     """A scheduler that is ready."""
 
-    def __init__(self, program: Program, ready_s: float) -> None:
-        self.program = program
-        self.ready_s = ready_s
+    program: Program
+    ready_s: float
 
 
 Command = Callable[[Path, int], list[str]]

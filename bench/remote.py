@@ -26,7 +26,7 @@ from time import perf_counter
 import click
 import msgspec
 
-from bench.client import Connection, connect, request
+from bench.client import Connection, connected, request
 from bench.processes import SchedulerProcess, mooring_scheduler, scheduling, write_kubeconfig
 from bench.results import Figure, print_figures
 
@@ -87,14 +87,13 @@ def measure(workload: str, nodes: int, placed: int, pods: int) -> Iterator[Figur
 
 
 async def _bind_all(port: int, count: int) -> RemoteResult:
-    (connection,) = await connect("127.0.0.1", port, 1)
-    await connection.ask(request("", "POST", f"/bench/create?{count}"))
-    deadline_s = perf_counter() + PATIENCE_S
-    result = await _remote_result(connection)
-    while (result.bound < count or result.events < count) and perf_counter() < deadline_s:
-        await asyncio.sleep(0.05)
+    async with connected("127.0.0.1", port, 1) as (connection,):
+        await connection.ask(request("", "POST", f"/bench/create?{count}"))
+        deadline_s = perf_counter() + PATIENCE_S
         result = await _remote_result(connection)
-    await _close(connection)
+        while (result.bound < count or result.events < count) and perf_counter() < deadline_s:
+            await asyncio.sleep(0.05)
+            result = await _remote_result(connection)
     assert (result.bound, result.events, result.errors) == (count, count, []), f"of {count} pods: {result}"
     return result
 
@@ -102,11 +101,6 @@ async def _bind_all(port: int, count: int) -> RemoteResult:
 async def _remote_result(connection: Connection) -> RemoteResult:
     answer = await connection.ask(request("", "GET", "/bench/result"))
     return msgspec.json.decode(answer.body, type=RemoteResult)
-
-
-async def _close(connection: Connection) -> None:
-    connection.close()
-    await connection.wait_closed()
 
 
 @click.command()

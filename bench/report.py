@@ -13,9 +13,9 @@ from typing import Protocol
 
 import msgspec
 
-from bench.plots import Series, line_plot
-from bench.results import AnyResult, Figure, Level, Machine, Report, Result, SchedulerResult
+from bench.results import AnyResult, Figure, Level, Machine, Report, Result, SchedulerResult, rounded
 from bench.workload import read_workload
+from mooring.cli.simulate.plots import line_plot
 
 BEGIN = "<!-- results: written by `make bench`, down to the next mark -->"
 END = "<!-- end of results -->"
@@ -112,7 +112,7 @@ def readme_text(report: Report) -> str:
             lines.append(f"| from created to bound, {words} | {_range(scheduler[name])} pods/s |")
     for name, words in README_FIGURES.items():
         if name in figures:
-            lines.append(f"| {words} | {figures[name].value:,.1f} {figures[name].unit} |")
+            lines.append(f"| {words} | {rounded(figures[name].value)} {figures[name].unit} |")
     where = f"{machine.cpu}, {machine.cores} cores, {machine.python}"
     when = f"Measured on {report.date[:10]}, commit {commit_text(report)}"
     lines += ["", f"{when}, on {where}: slowest and fastest run of each."]
@@ -123,9 +123,10 @@ def figure_table(figures: Sequence[Figure]) -> Iterator[str]:
     yield "| what | measured | target | |"
     yield "|---|--:|--:|---|"
     for figure in figures:
-        target = _optional(figure.at_least, "at least {:,.1f}") + _optional(figure.at_most, "at most {:,.1f}")
+        target = f"at least {figure.at_least:,g}" if figure.at_least is not None else ""
+        target += f"at most {figure.at_most:,g}" if figure.at_most is not None else ""
         verdict = "" if not target else "reached" if figure.is_reached else "missed"
-        yield f"| {figure.name.strip()} | {figure.value:,.2f} {figure.unit} | {target} | {verdict} |"
+        yield f"| {figure.name.strip()} | {rounded(figure.value)} {figure.unit} | {target} | {verdict} |"
 
 
 def _range(result: AnyResult) -> str:
@@ -209,19 +210,19 @@ def placed_table(result: Result) -> Iterator[str]:
 
 def nodes_plot(report: Report) -> str:
     names = list(dict.fromkeys(result.name for result in report.nodes_sweep))
-    series = [Series(name, [(r.nodes, r.last.mean_us) for r in report.nodes_sweep if r.name == name]) for name in names]
-    return line_plot("Deciding about one pod, by nodes", "nodes (2 pods placed on each)", "µs a pod", series)
+    lines = {name: [(r.nodes, r.last.mean_us) for r in report.nodes_sweep if r.name == name] for name in names}
+    return line_plot("A decision (µs), by nodes", "nodes (2 pods placed on each)", lines, is_logarithmic=True)
 
 
 def placed_plot(report: Report) -> str:
     result = report.placed_sweep
     levels: Sequence[Level] = result.levels if result is not None else ()
     nodes = f"{result.nodes:,}" if result is not None else "all"
-    series = [
-        Series("decide", [(level.placed, level.mean_us) for level in levels]),
-        Series("load", [(level.placed, level.load_us) for level in levels if level.loaded]),
-    ]
-    return line_plot(f"A plain pod on {nodes} nodes, by placed pods", "placed pods", "µs a pod", series)
+    lines = {
+        "decide": [(level.placed, level.mean_us) for level in levels],
+        "load": [(level.placed, level.load_us) for level in levels if level.loaded],
+    }
+    return line_plot(f"A plain pod on {nodes} nodes (µs)", "placed pods", lines, is_logarithmic=True)
 
 
 def _machine_lines(machine: Machine) -> Iterator[str]:

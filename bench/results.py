@@ -19,6 +19,11 @@ import click
 import msgspec
 
 
+def rounded(value: float) -> str:
+    """Three digits, or all digits before the decimal point."""
+    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
+
+
 class Figure(msgspec.Struct, frozen=True):
     """One measured figure; without a target it is there for comparison only."""
 
@@ -34,11 +39,11 @@ class Figure(msgspec.Struct, frozen=True):
         return is_enough and (self.at_most is None or self.value <= self.at_most)
 
     def __str__(self) -> str:
-        words = [f"{self.name:<66} {self.value:>10,.2f} {self.unit:<4}"]
+        words = [f"{self.name:<66} {rounded(self.value):>10} {self.unit:<4}"]
         if self.at_least is not None:
-            words.append(f"(at least {self.at_least:,.2f})")
+            words.append(f"(at least {self.at_least:,g})")
         if self.at_most is not None:
-            words.append(f"(at most {self.at_most:,.2f})")
+            words.append(f"(at most {self.at_most:,g})")
         if not self.is_reached:
             words.append("  MISSED")
         return " ".join(words).rstrip()

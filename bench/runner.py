@@ -59,7 +59,7 @@ def run(workload: Workload, size: Size, *, seconds_max: float = SECONDS_MAX, pro
     found: list[str] = []
     for number, placed_count in enumerate(size.level_counts):
         loaded = bench.load_pods(placed_count)
-        times = bench.measure()
+        times = bench.measure(size.pods)
         levels.append(_level(placed_count, loaded, times))
         found += bench.check(times)
         if number + 1 < len(size.levels):
@@ -147,13 +147,9 @@ class EngineRun:
         self._placed_count = placed_count
         return _Loaded(count, spent_ns)
 
-    def measure(self) -> _Times:
-        """Warm up, then decide about the measured pods."""
-        return self.measure_in_chunks(self._scenario.size.pods, None)
-
-    def measure_in_chunks(self, chunk: int, after_chunk: AfterChunk | None) -> _Times:
-        """As `measure`. After every `chunk` pods, `after_chunk` gets their number and their CPU time; what it does
-        itself counts as time between pods."""
+    def measure(self, chunk: int, after_chunk: AfterChunk | None = None) -> _Times:
+        """Warm up, then decide about the measured pods. After every `chunk` pods, `after_chunk` gets their number and
+        their CPU time; what it does itself counts as time between pods."""
         size = self._scenario.size
         items = list(islice(self._measured, size.warm_up + size.pods))
         for item in items:

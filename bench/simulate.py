@@ -24,8 +24,8 @@ import msgspec
 
 from bench.curves import exponent
 from bench.machine import commit, describe_machine
-from bench.plots import Point, Series, line_plot
 from bench.report import with_results
+from mooring.cli.simulate.plots import Point, line_plot
 from mooring.simulator.scenario.fields import ClusterPart, PodTemplatePart, PolicyPart, Pool, Scenario, WorkloadPart
 from mooring.simulator.simulation import simulate
 
@@ -121,11 +121,11 @@ def curves(quick: bool) -> Iterator[CostCurve]:
 
 
 def plot(measured: Sequence[CostCurve]) -> str:
-    series = [
-        Series(f"{curve.axis}: {exponent(curve.points('us_per_pod')):.2f}", curve.points("us_per_pod"))
-        for curve in measured
-    ]
-    return line_plot("A simulated pod, with the fitted exponents", "pods, nodes", "µs of CPU a pod", series)
+    lines = {
+        f"{curve.axis}: {exponent(curve.points('us_per_pod')):.2f}": curve.points("us_per_pod") for curve in measured
+    }
+    title = "A simulated pod (µs of CPU), with exponents"
+    return line_plot(title, "pods, nodes", lines, is_logarithmic=True)
 
 
 def text(measured: Sequence[CostCurve], plot_path: str) -> str:

@@ -5,11 +5,14 @@
    take tests from each other: `--dist worksteal`.)
 3. Clusters that tests start are registered in a directory of the run, not in that of the user.
 4. A run in the background of a script ignores SIGINT, and so would the programs that tests start and interrupt.
+5. The garbage collector never traverses what exists when the tests begin: 18,000 tests and their modules, for half a
+   second in each full collection.
 """
 
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import signal
@@ -44,6 +47,11 @@ LONGEST_FILE = Path(__file__).parent / "recordings" / "test_controllers.py"
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path != LONGEST_FILE)  # stable: all others stay in their order
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_header() -> list[str]:

@@ -141,7 +141,7 @@ def device_class(name: str = "gpu", *expressions: str, resource: str | None = No
 
 
 def selectors(*expressions: str) -> tuple[DeviceSelector, ...]:
-    return tuple(DeviceSelector(cel=CELDeviceSelector(expression=each)) for each in expressions)
+    return tuple(DeviceSelector(cel=CELDeviceSelector(expression=expression)) for expression in expressions)
 
 
 def wants(
@@ -173,16 +173,16 @@ def first_of(*alternatives: DeviceRequest, name: str = "r") -> DeviceRequest:
         name=name,
         first_available=tuple(
             DeviceSubRequest(
-                name=each.name,
-                device_class_name=each.exactly.device_class_name,
-                selectors=each.exactly.selectors,
-                allocation_mode=each.exactly.allocation_mode,
-                count=each.exactly.count,
-                tolerations=each.exactly.tolerations,
-                capacity=each.exactly.capacity,
+                name=alternative.name,
+                device_class_name=alternative.exactly.device_class_name,
+                selectors=alternative.exactly.selectors,
+                allocation_mode=alternative.exactly.allocation_mode,
+                count=alternative.exactly.count,
+                tolerations=alternative.exactly.tolerations,
+                capacity=alternative.exactly.capacity,
             )
-            for each in alternatives
-            if each.exactly is not None
+            for alternative in alternatives
+            if alternative.exactly is not None
         ),
     )
 

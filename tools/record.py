@@ -60,9 +60,9 @@ def target_of(kubeconfig: Path) -> Target:
 
 
 def _named(kubeconfig: Json, group: str, name: str) -> Json:
-    for each in kubeconfig[group]:
-        if each["name"] == name:
-            return dict(each)
+    for entry in kubeconfig[group]:
+        if entry["name"] == name:
+            return dict(entry)
     raise KeyError(f"no {name!r} in {group}")
 
 
@@ -145,7 +145,7 @@ def _api_recorder(limited_token: str) -> Record:
         client = api_player.Client(target.server, target.token, limited_token or None, insecure=True)
         options = Namespace(record=True, ignore=[], run=None, keep=False, slow=0)
         results = api_player.Player(client, options).play(played)
-        return played, [f"{each['name']}: {each['diff']}" for each in results if each["result"] == "fail"]
+        return played, [f"{result['name']}: {result['diff']}" for result in results if result["result"] == "fail"]
 
     return record
 
@@ -209,7 +209,7 @@ def _record_session(session: Path, file: Path, kubeconfig: Path, kubectl: str, v
     results = kubectl_player.play(str(file), options)
     lines = [line for line in file.read_text(encoding="utf-8").splitlines(True) if not line.startswith(MARK)]
     file.write_text(f"{MARK}{versions}\n{''.join(lines)}", encoding="utf-8")
-    return [f"{each['name']}: {each['diff']}" for each in results if each["result"] == "fail"]
+    return [f"{result['name']}: {result['diff']}" for result in results if result["result"] == "fail"]
 
 
 @main.command("kubectl")

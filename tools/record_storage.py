@@ -171,7 +171,9 @@ def served_objects(client: Any) -> dict[str, Json]:
     collections = [collection_path(kind, "") for kind in all_kinds()]
     for definition in client.call({"method": "GET", "path": _DEFINITIONS}).body["items"]:
         spec = definition["spec"]
-        collections += [f"/apis/{spec['group']}/{each['name']}/{spec['names']['plural']}" for each in spec["versions"]]
+        collections += [
+            f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}" for version in spec["versions"]
+        ]
     for collection in collections:
         listing = client.call({"method": "GET", "path": collection}).body
         root, _, plural = collection.rpartition("/")
@@ -209,9 +211,11 @@ def main(names: tuple[str, ...], kubeconfig: Path, output: Path, etcd: str) -> N
         "values": {key: base64.b64encode(value).decode() for key, value in values.items()},
     }
     file = RECORDINGS / FILE
-    others = [each for each in read_transcripts(file) if each["name"] != name] if file.exists() else []
+    others = (
+        [transcript for transcript in read_transcripts(file) if transcript["name"] != name] if file.exists() else []
+    )
     output.mkdir(parents=True, exist_ok=True)
-    write_transcripts(output / FILE, sorted([*others, part], key=lambda each: str(each["name"])))
+    write_transcripts(output / FILE, sorted([*others, part], key=lambda transcript: str(transcript["name"])))
     click.echo(f"{name}: created {made} objects, recorded {len(values)} keys of {target.version}")
 
 

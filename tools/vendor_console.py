@@ -159,17 +159,17 @@ def problems(folder: Path, packages: tuple[Package, ...]) -> list[str]:
     """What differs between the files and the manifest, or between the manifest and the packages."""
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     found: list[str] = []
-    if [(each["name"], each["version"], each["integrity"]) for each in manifest] != [
-        (each.name, each.version, each.integrity) for each in packages
+    if [(package["name"], package["version"], package["integrity"]) for package in manifest] != [
+        (package.name, package.version, package.integrity) for package in packages
     ]:
         found.append(f"{folder}: other packages in manifest.json than in tools/vendor_console.py")
-    wanted = {name: digest for package in manifest for name, digest in package["sha256"].items()}
+    expected = {name: digest for package in manifest for name, digest in package["sha256"].items()}
     modules = (path for path in folder.iterdir() if path.suffix in (".css", ".js"))
     present = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in modules}
     found += [
         f"{name}: differs from manifest.json"
-        for name in sorted({*wanted} | {*present})
-        if wanted.get(name) != present.get(name)
+        for name in sorted({*expected} | {*present})
+        if expected.get(name) != present.get(name)
     ]
     return found
 
@@ -178,6 +178,6 @@ if __name__ == "__main__":
     if "--check" not in sys.argv[1:]:
         for folder, packages in FOLDERS.items():
             vendor(folder, packages)
-    differences = [each for folder, packages in FOLDERS.items() for each in problems(folder, packages)]
+    differences = [problem for folder, packages in FOLDERS.items() for problem in problems(folder, packages)]
     print("\n".join(differences) or f"{len(PACKAGES) + len(TEST_PACKAGES)} packages, as in manifest.json")
     raise SystemExit(bool(differences))

@@ -109,6 +109,8 @@ def compare(
 ) -> Comparison:
     """All workloads, one after the other. Raises `RoundError` or `ProgramError`."""
     name, has_changes = commit()
+    names = [workload.name for workload in workloads]
+    chosen = "" if names == list(WORKLOADS) else "".join(f" --workload {workload.name}" for workload in workloads)
     with tempfile.TemporaryDirectory(prefix="versus-") as folder:
         results = [compare_on(workload, size, binaries, rounds, Path(folder)) for workload in workloads]
     return Comparison(
@@ -120,7 +122,7 @@ def compare(
         api_server=f"kube-apiserver {versions.kube_apiserver}" if versions.kube_apiserver else "Mooring's API server",
         kube_scheduler=versions.kube_scheduler,
         command=f"python -m bench.versus --nodes {size.nodes} --placed {size.placed} --pods {size.pods} "
-        f"--rounds {rounds} --etcd BIN --kube-apiserver BIN --kube-scheduler BIN",
+        f"--rounds {rounds}{chosen} --etcd BIN --kube-apiserver BIN --kube-scheduler BIN",
         workloads=tuple(results),
     )
 

@@ -151,18 +151,18 @@ def cluster_of(workload: Workload, size: Size) -> VersusCluster:
     companions = [msgspec.json.decode(item.raw) for pod in (*placed, *measured) for item in pod.companions]
     pods = [_pod(msgspec.json.decode(item.raw), item.outcome) for item in measured]
     existing = [_pod(msgspec.json.decode(item.raw), item.outcome) for item in placed]
-    namespaces = [each for each in objects if each["kind"] == "Namespace"]
+    namespaces = [manifest for manifest in objects if manifest["kind"] == "Namespace"]
     needed = {pod.key.partition("/")[0] for pod in (*existing, *pods)} | {"shop"}
-    needed -= {each["metadata"]["name"] for each in namespaces}
+    needed -= {namespace["metadata"]["name"] for namespace in namespaces}
     namespaces += [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in sorted(needed - {"default"})
     ]
-    others = [each for each in objects if each["kind"] != "Namespace"]
+    others = [manifest for manifest in objects if manifest["kind"] != "Namespace"]
     return VersusCluster(
         before=[
-            [_create(each) for each in (*namespaces, *_priority_classes())],
-            [_create(each) for each in (*nodes, *others)],
-            [_create(each) for each in companions],
+            [_create(manifest) for manifest in (*namespaces, *_priority_classes())],
+            [_create(manifest) for manifest in (*nodes, *others)],
+            [_create(companion) for companion in companions],
             [pod.create for pod in existing],
         ],
         node_names=[node["metadata"]["name"] for node in nodes],
@@ -200,22 +200,22 @@ def _pod(pod: Json, outcome: Outcome) -> VersusPod:
     return VersusPod(key, _create(pod), request(TOKEN, "DELETE", path), outcome)
 
 
-def _create(each: Json) -> bytes:
-    metadata = each["metadata"]
+def _create(manifest: Json) -> bytes:
+    metadata = manifest["metadata"]
     for field in SERVER_FIELDS:
         metadata.pop(field, None)
-    each.get("spec", {}).get("claimRef", {}).pop("uid", None)  # the server gives the claim another one
-    if each["kind"] == "ReplicaSet":
-        each["spec"].setdefault("template", _pod_template(each["spec"]["selector"]["matchLabels"]))
-    return request(TOKEN, "POST", _path(each), msgspec.json.encode(each))
+    manifest.get("spec", {}).get("claimRef", {}).pop("uid", None)  # the server gives the claim another one
+    if manifest["kind"] == "ReplicaSet":
+        manifest["spec"].setdefault("template", _pod_template(manifest["spec"]["selector"]["matchLabels"]))
+    return request(TOKEN, "POST", _path(manifest), msgspec.json.encode(manifest))
 
 
 def _pod_template(labels: Json) -> Json:
     return {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "main"}]}}
 
 
-def _path(each: Json) -> str:
-    kind = kind_named(each["apiVersion"], each["kind"])
+def _path(manifest: Json) -> str:
+    kind = kind_named(manifest["apiVersion"], manifest["kind"])
     start = f"/apis/{kind.api_version}" if "/" in kind.api_version else f"/api/{kind.api_version}"
-    namespace = f"/namespaces/{each['metadata']['namespace']}" if kind.is_namespaced else ""
+    namespace = f"/namespaces/{manifest['metadata']['namespace']}" if kind.is_namespaced else ""
     return f"{start}{namespace}/{kind.plural}"

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from bench.plots import Bars, bar_plot
 from bench.report import commit_text
 from bench.versus.results import KUBE_SCHEDULER, MOORING, Comparison, Round, WorkloadComparison
+from mooring.cli.simulate.plots import bar_plot
 
 BEGIN = "<!-- comparison: written by `python -m bench.versus`, down to the next mark -->"
 END = "<!-- end of comparison -->"
@@ -38,12 +38,12 @@ def page_text(comparison: Comparison, json_path: str, plot_path: str) -> str:
 def readme_text(comparison: Comparison) -> str:
     """A few of the same figures."""
     lines = ["| on the same API server | Mooring | kube-scheduler | CPU time of a pod |", "|---|--:|--:|--:|"]
-    for each in comparison.workloads:
-        if each.workload in README_WORKLOADS:
-            ours, theirs = (each.pods_per_second(name).median for name in SCHEDULERS)
-            times = _cpu(each, KUBE_SCHEDULER) / _cpu(each, MOORING)
-            cpu = f"{_cpu(each, MOORING):.2f} ms and {_cpu(each, KUBE_SCHEDULER):.2f} ms: {times:.1f} ×"
-            words = f"{README_WORKLOADS[each.workload]}, {each.nodes:,} nodes"
+    for compared in comparison.workloads:
+        if compared.workload in README_WORKLOADS:
+            ours, theirs = (compared.pods_per_second(name).median for name in SCHEDULERS)
+            times = _cpu(compared, KUBE_SCHEDULER) / _cpu(compared, MOORING)
+            cpu = f"{_cpu(compared, MOORING):.2f} ms and {_cpu(compared, KUBE_SCHEDULER):.2f} ms: {times:.1f} ×"
+            words = f"{README_WORKLOADS[compared.workload]}, {compared.nodes:,} nodes"
             lines.append(f"| {words} | {ours:,.0f} pods/s | {theirs:,.0f} pods/s | {cpu} |")
     where = f"{comparison.machine.cpu}, {comparison.machine.cores} cores"
     lines += [
@@ -60,41 +60,39 @@ def table(comparison: Comparison) -> Iterator[str]:
         "| CPU ms a pod | … API server | p50 ms | p99 ms | resident MB |"
     )
     yield "|---|--:|---|--:|--:|--:|--:|--:|--:|--:|"
-    for each in comparison.workloads:
-        size = f"{each.nodes:,}, {each.placed:,}, {each.pods:,}"
+    for compared in comparison.workloads:
+        size = f"{compared.nodes:,}, {compared.placed:,}, {compared.pods:,}"
         for name in SCHEDULERS:
-            rounds, speed = each.of(name), each.pods_per_second(name)
+            rounds, speed = compared.of(name), compared.pods_per_second(name)
             cells = [
-                each.workload,
+                compared.workload,
                 size,
                 name,
                 f"**{speed.median:,.0f}** ({speed.least:,.0f} to {speed.most:,.0f})",
-                f"{each.share_of_api_path(name):.0%}",
-                f"{_cpu(each, name):.2f}",
+                f"{compared.share_of_api_path(name):.0%}",
+                f"{_cpu(compared, name):.2f}",
                 f"{_median(rounds, 'api_server_cpu_ms'):.2f}",
                 f"{_median(rounds, 'p50_ms'):,.0f}",
                 f"{_median(rounds, 'p99_ms'):,.0f}",
                 f"{_median(rounds, 'resident_bytes') / 1e6:,.0f}",
             ]
             yield f"| {' | '.join(cells)} |"
-        bindings = median(path.bindings_per_second for path in each.api_path)
-        path = median(path.pods_per_second for path in each.api_path)
+        bindings = median(path.bindings_per_second for path in compared.api_path)
+        path = median(path.pods_per_second for path in compared.api_path)
         yield (
-            f"| {each.workload} | {size} | none | {path:,.0f} created and bound; {bindings:,.0f} bindings alone "
+            f"| {compared.workload} | {size} | none | {path:,.0f} created and bound; {bindings:,.0f} bindings alone "
             "| 100% | | | | | |"
         )
 
 
 def plot(comparison: Comparison) -> str:
     """Pods a second, and CPU time of a pod, of both schedulers."""
-    names = [each.workload for each in comparison.workloads]
-    speeds = [Bars(name, [each.pods_per_second(name).median for each in comparison.workloads]) for name in SCHEDULERS]
-    speeds.append(
-        Bars("API path", [median(path.pods_per_second for path in each.api_path) for each in comparison.workloads])
-    )
-    costs = [Bars(name, [_cpu(each, name) for each in comparison.workloads]) for name in SCHEDULERS]
-    panels = [("Pods a second, from created to bound", speeds), ("CPU time of the scheduler for a pod, ms", costs)]
-    return bar_plot("Both schedulers on the same API server", names, panels)
+    workloads = comparison.workloads
+    speeds = {name: [compared.pods_per_second(name).median for compared in workloads] for name in SCHEDULERS}
+    speeds["API path"] = [median(path.pods_per_second for path in compared.api_path) for compared in workloads]
+    costs = {name: [_cpu(compared, name) for compared in workloads] for name in SCHEDULERS}
+    panels = {"Pods a second, from created to bound": speeds, "CPU time of the scheduler for a pod, ms": costs}
+    return bar_plot("Both schedulers on the same API server", [compared.workload for compared in workloads], panels)
 
 
 def _cpu(comparison: WorkloadComparison, name: str) -> float:
@@ -102,7 +100,7 @@ def _cpu(comparison: WorkloadComparison, name: str) -> float:
 
 
 def _median(rounds: list[Round], field: str) -> float:
-    return median(float(getattr(each, field)) for each in rounds)
+    return median(float(getattr(round_, field)) for round_ in rounds)
 
 
 def _versions(comparison: Comparison) -> str:

@@ -71,13 +71,13 @@ class WorkloadComparison(msgspec.Struct, frozen=True, kw_only=True):
     api_path: tuple[ApiPath, ...]
 
     def of(self, scheduler: str) -> list[Round]:
-        return [each for each in self.rounds if each.scheduler == scheduler]
+        return [round_ for round_ in self.rounds if round_.scheduler == scheduler]
 
     def pods_per_second(self, scheduler: str) -> Spread:
-        return spread([each.pods_per_second for each in self.of(scheduler)])
+        return spread([round_.pods_per_second for round_ in self.of(scheduler)])
 
     def share_of_api_path(self, scheduler: str) -> float:
-        limit = median(each.pods_per_second for each in self.api_path)
+        limit = median(path.pods_per_second for path in self.api_path)
         return self.pods_per_second(scheduler).median / limit
 
 

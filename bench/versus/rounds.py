@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,7 +20,7 @@ from time import perf_counter
 import msgspec
 import numpy as np
 
-from bench.client import Answer, Connection, ask_all, connect, request
+from bench.client import Answer, Connection, ask_all, connected, request, unverified
 from bench.machine import cpu_s_of
 from bench.processes import Command, scheduling
 from bench.versus.cluster import TOKEN, ControlPlane, VersusCluster, VersusPod, bindings
@@ -76,9 +75,7 @@ class BindingWatch:
             self._changed.set()
 
     async def _watch_once(self, port: int) -> None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=unverified())
         try:
             writer.write(request(TOKEN, "GET", WATCH))
             await reader.readuntil(b"\r\n\r\n")
@@ -143,20 +140,9 @@ async def watching(port: int) -> AsyncIterator[BindingWatch]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-@asynccontextmanager
-async def connected(port: int) -> AsyncIterator[list[Connection]]:
-    connections = await connect("127.0.0.1", port, CONNECTIONS)
-    try:
-        yield connections
-    finally:
-        for connection in connections:
-            connection.close()
-        await asyncio.gather(*(connection.wait_closed() for connection in connections))
-
-
 async def load(plane: ControlPlane, cluster: VersusCluster) -> None:
     """Creates what is there before. Raises `RoundError`."""
-    async with connected(plane.port) as connections:
+    async with connected("127.0.0.1", plane.port, CONNECTIONS) as connections:
         for requests in cluster.before:
             _check((await ask_all(connections, requests))[0])
 
@@ -178,7 +164,7 @@ def scheduler_round(name: str, command: Command, plane: ControlPlane, cluster: V
 
 
 async def _measure(name: str, plane: ControlPlane, cluster: VersusCluster, pid: int) -> Round:
-    async with connected(plane.port) as connections, watching(plane.port) as watch:
+    async with connected("127.0.0.1", plane.port, CONNECTIONS) as connections, watching(plane.port) as watch:
         _check((await ask_all(connections, [pod.create for pod in cluster.warm_up]))[0])
         await watch.wait_for([pod for pod in cluster.warm_up if pod.is_bound_in_the_end], connections[0])
         created_s: dict[str, float] = {}
@@ -211,7 +197,7 @@ def api_path_round(plane: ControlPlane, cluster: VersusCluster) -> ApiPath:
 
 
 async def _api_path(plane: ControlPlane, cluster: VersusCluster) -> ApiPath:
-    async with connected(plane.port) as connections:
+    async with connected("127.0.0.1", plane.port, CONNECTIONS) as connections:
         created, create_s = await ask_all(connections, [pod.create for pod in cluster.pods])
         bound, bind_s = await ask_all(connections, list(bindings(cluster.pods, cluster.node_names)))
     _check(created + bound)
@@ -232,7 +218,7 @@ async def _create(connections: Sequence[Connection], pods: Sequence[VersusPod], 
 
 async def _restore(plane: ControlPlane, cluster: VersusCluster) -> None:
     """Deletes the pods of the round, and creates its victims again."""
-    async with connected(plane.port) as connections:
+    async with connected("127.0.0.1", plane.port, CONNECTIONS) as connections:
         deletes = [pod.delete for pod in (*cluster.warm_up, *cluster.pods)]
         _check((await ask_all(connections, deletes))[0], 404)
         if any(pod.outcome == "preempts" for pod in cluster.pods):

@@ -36,4 +36,4 @@ def test_the_cost_can_be_measured(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_readme_names_every_file() -> None:
     named = set(re.findall(r"^\| `(.*?)` \|", README, re.MULTILINE))
-    assert named == {each.name for each in HERE.iterdir() if each.is_file()} - {"README.md", "test_readme.py"}
+    assert named == {path.name for path in HERE.iterdir() if path.is_file()} - {"README.md", "test_readme.py"}

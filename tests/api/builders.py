@@ -1,4 +1,4 @@
-"""Builders: objects in as few words as a test needs.
+"""Builders: short functions that make the objects of tests.
 
 pod(container(cpu="500m"), overhead={"cpu": "10m"})
 node("n1", taints=["gpu=true:NoSchedule"], allocatable={"cpu": 4})
@@ -56,7 +56,7 @@ def amounts(cpu: RawQuantity | None = None, memory: RawQuantity | None = None) -
 def resized(
     actual: Mapping[str, RawQuantity], allocated: Mapping[str, RawQuantity] | None = None, name: str = "main"
 ) -> ContainerStatus:
-    """What the kubelet says of a container: what it has, and what it was promised."""
+    """The status of a container: its actual and its allocated resources."""
     return ContainerStatus(
         name=name, resources=ResourceRequirements(requests=actual), allocated_resources=allocated or {}
     )

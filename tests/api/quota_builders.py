@@ -1,4 +1,4 @@
-"""Builders of what quotas measure."""
+"""Builders: the pods and containers of tests of quotas."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_schedules(text: str) -> None:
         ("TZ=0", "invalid schedule format: runtime error: slice bounds out of range [:-1]"),
     ],
 )
-def test_what_cannot_be_read(text: str, fault: str) -> None:
+def test_invalid_schedules(text: str, fault: str) -> None:
     with pytest.raises(ScheduleError) as caught:
         parse_schedule(text)
     assert str(caught.value) == fault
@@ -107,7 +107,7 @@ def test_time_zones(name: str, fault: str) -> None:
         pytest.param("0 0 31 2 *", "2026-01-01T00:00:00Z", None, id="a day that never comes"),
     ],
 )
-def test_when_it_is_due(text: str, after: str, expected: str | None) -> None:
+def test_next_times_of_schedules(text: str, after: str, expected: str | None) -> None:
     due_s = parse_schedule(text).next_s(parse_rfc3339(after))
     assert (format_rfc3339(due_s) if due_s is not None else None) == expected
 
@@ -135,7 +135,7 @@ def test_when_it_is_due(text: str, after: str, expected: str | None) -> None:
         pytest.param("-0", 0.0, id="nor does minus zero"),
     ],
 )
-def test_a_duration_is_read(text: str, seconds: float) -> None:
+def test_parse_duration(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
 
 
@@ -152,7 +152,7 @@ def test_a_duration_is_read(text: str, seconds: float) -> None:
         pytest.param("9999999h", 'time: invalid duration "9999999h"', id="three centuries"),
     ],
 )
-def test_what_is_no_duration_is_refused(text: str, complaint: str) -> None:
+def test_invalid_durations_are_rejected(text: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(complaint)}$"):
         parse_duration(text)
 
@@ -171,10 +171,10 @@ def test_what_is_no_duration_is_refused(text: str, complaint: str) -> None:
         pytest.param(-1.0, "-1s", id="negative"),
     ],
 )
-def test_a_duration_is_written(seconds: float, text: str) -> None:
+def test_durations_are_written(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
 
 
 @given(st.integers(-(10**15), 10**15))
-def test_what_is_written_can_be_read(nanoseconds: int) -> None:
+def test_a_written_duration_can_be_parsed(nanoseconds: int) -> None:
     assert parse_duration(format_duration(nanoseconds / 1e9)) == pytest.approx(nanoseconds / 1e9, rel=1e-12, abs=1e-9)

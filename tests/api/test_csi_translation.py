@@ -1,4 +1,4 @@
-"""In-tree volumes as their drivers know them: names, handles, and the nodes that reach them."""
+"""In-tree volumes as volumes of CSI drivers: driver, handle, topology."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_every_migrated_plugin_has_a_driver() -> None:
         ),
     ],
 )
-def test_the_handle_of_a_pods_own_volume(source: Volume, driver: str, handle: str) -> None:
+def test_the_handle_of_an_inline_volume(source: Volume, driver: str, handle: str) -> None:
     translated = translate_inline(source)
     assert (translated.driver, translated.handle, translated.node_selector) == (driver, handle, None)
 
@@ -134,7 +134,7 @@ def test_the_handle_of_a_pods_own_volume(source: Volume, driver: str, handle: st
         ),
     ],
 )
-def test_what_cannot_be_translated_says_why(source: Volume, text: str) -> None:
+def test_volumes_that_cannot_be_translated_have_a_reason(source: Volume, text: str) -> None:
     with pytest.raises(TranslationError) as caught:
         translate_inline(source)
     assert str(caught.value) == text
@@ -153,7 +153,7 @@ def test_what_cannot_be_translated_says_why(source: Volume, text: str) -> None:
         ),
     ],
 )
-def test_a_google_disk_is_named_after_where_it_lies(labels: Mapping[str, str], place: str) -> None:
+def test_the_handle_of_a_google_disk_has_its_zone_or_region(labels: Mapping[str, str], place: str) -> None:
     assert translate_volume(volume("v", gce="d", labels=labels)).handle == f"projects/UNSPECIFIED/{place}/disks/d"
 
 
@@ -173,7 +173,7 @@ def test_a_google_disk_is_named_after_where_it_lies(labels: Mapping[str, str], p
         ),
     ],
 )
-def test_a_google_disk_in_no_single_region_cannot_be_named(zones: str, text: str) -> None:
+def test_a_google_disk_in_several_regions_has_no_handle(zones: str, text: str) -> None:
     with pytest.raises(TranslationError) as caught:
         translate_volume(volume("v", gce="d", labels={ZONE_LABEL: zones}))
     assert str(caught.value) == text
@@ -232,7 +232,7 @@ def _and(selector: NodeSelector, key: str, *values: str) -> NodeSelector:
         ),
     ],
 )
-def test_the_topology_of_a_volume_becomes_its_drivers(
+def test_the_topology_of_a_volume_is_translated(
     labels: Mapping[str, str], affinity: NodeSelector | None, expected: NodeSelector | None
 ) -> None:
     translated = translate_volume(volume("v", ebs="vol-1", labels=labels, reached=affinity))

@@ -37,11 +37,11 @@ def test_a_decode_error_names_the_object_and_the_field(kind: str, name: str, pat
     assert (error.kind, error.name, error.path, error.problem) == (kind, name, path, "is wrong")
 
 
-def test_an_unknown_kind_is_told_in_the_words_of_kubernetes() -> None:
+def test_the_message_for_an_unknown_kind() -> None:
     assert str(UnknownKindError("v1", "Nonsense")) == 'no kind "Nonsense" is registered for version "v1"'
 
 
-def test_a_kind_of_another_version_is_told_with_the_version_that_is_known() -> None:
+def test_the_message_for_an_unknown_version_names_the_known_ones() -> None:
     error = UnknownKindError("extensions/v1beta1", "ReplicaSet", ("apps/v1",))
     assert str(error).endswith('is registered for version "extensions/v1beta1"; it is known in "apps/v1"')
 
@@ -63,11 +63,11 @@ def test_an_invalid_list_is_printed_as_json(values: tuple[str, ...], printed: st
     assert invalid_value("values", values, "too few") == f"values: Invalid value: {printed}: too few"
 
 
-def test_a_value_without_a_field_says_so() -> None:
+def test_the_message_for_an_error_without_a_field() -> None:
     assert invalid_value("", "x", "wrong") == '<nil>: Invalid value: "x": wrong'
 
 
-def test_an_unsupported_value_comes_with_what_is_supported() -> None:
+def test_the_message_for_an_unsupported_value_lists_the_supported_ones() -> None:
     text = unsupported_value("operator", "Bogus", ["In", "NotIn"])
     assert text == 'operator: Unsupported value: "Bogus": supported values: "In", "NotIn"'
 
@@ -77,7 +77,7 @@ def test_an_unsupported_value_comes_with_what_is_supported() -> None:
     [(["a"], "a"), (["a", "b"], "[a, b]"), (["a", "b", "a"], "[a, b]"), (["a", "a"], "a")],
     ids=["one", "two", "one twice among others", "one twice"],
 )
-def test_several_faults_are_told_once_each(faults: list[str], text: str) -> None:
+def test_repeated_errors_are_listed_once(faults: list[str], text: str) -> None:
     assert aggregated(faults) == text
 
 

@@ -59,7 +59,7 @@ from mooring.api.views.pod import Pod
         ),
     ],
 )
-def test_names_and_places(kind: Kind, resource: str, key: str) -> None:
+def test_resources_and_storage_keys_of_kinds(kind: Kind, resource: str, key: str) -> None:
     assert (kind.resource, kind.key("default", "a")) == (resource, key)
     assert key.startswith(kind.keys_prefix("default"))
     assert kind.keys_prefix("") == kind.key_prefix
@@ -78,7 +78,7 @@ def test_a_kind_that_is_not_in_the_table_is_unknown() -> None:
     assert "v1" in str(raised.value)
 
 
-def test_a_row_is_like_no_other() -> None:
+def test_rows_are_compared_by_identity() -> None:
     assert Kind("v1", "Pod", "pods", True, Pod, True, True) != POD
     assert str(DEPLOYMENT) == "apps/v1 Deployment"
     assert len({row.key_prefix for row in all_kinds()}) == len(list(all_kinds())) - 1  # the two events
@@ -98,7 +98,9 @@ def test_a_row_is_like_no_other() -> None:
     ],
     ids=["nobody", "a mere owner", "one", "one of two", "the first"],
 )
-def test_the_controller_is_the_owner_that_says_so(owners: list[tuple[str, bool]], controller: str | None) -> None:
+def test_the_controller_is_the_owner_marked_as_controller(
+    owners: list[tuple[str, bool]], controller: str | None
+) -> None:
     references = tuple(OwnerReference(name=name, controller=is_controller) for name, is_controller in owners)
     found = controller_of(ObjectMeta(owner_references=references))
     assert (found.name if found is not None else None) == controller

@@ -1,7 +1,4 @@
-"""Label selectors: what they match, when they are equal, and what is wrong with them.
-
-Selectors as people type them.
-"""
+"""Label selectors: matching, equality, validation, parsing."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ WEB = {"app": "web", "stage": "test"}
 
 
 @pytest.mark.parametrize(
-    ("wanted", "labels", "matches"),
+    ("label_selector", "labels", "matches"),
     [
         (None, WEB, False),
         (selector(), WEB, True),
@@ -59,11 +56,13 @@ WEB = {"app": "web", "stage": "test"}
         (selector("stage NotIn test", app="web"), WEB, False),
     ],
 )
-def test_what_a_selector_matches(wanted: LabelSelector | None, labels: Mapping[str, str], matches: bool) -> None:
-    assert compile_selector(wanted).matches(labels) is matches
+def test_what_a_selector_matches(
+    label_selector: LabelSelector | None, labels: Mapping[str, str], matches: bool
+) -> None:
+    assert compile_selector(label_selector).matches(labels) is matches
 
 
-def test_no_selector_is_nothing_and_an_empty_one_everything() -> None:
+def test_no_selector_matches_nothing_and_an_empty_one_everything() -> None:
     assert compile_selector(None) is NOTHING
     assert compile_selector(LabelSelector()) is EVERYTHING
     assert (NOTHING.matches_nothing, NOTHING.matches_everything) == (True, False)
@@ -81,7 +80,7 @@ def test_no_selector_is_nothing_and_an_empty_one_everything() -> None:
     ],
     ids=["order of labels", "In with one value", "order of values", "order of expressions"],
 )
-def test_selectors_that_say_the_same_are_equal(one: LabelSelector, other: LabelSelector) -> None:
+def test_selectors_with_the_same_meaning_are_equal(one: LabelSelector, other: LabelSelector) -> None:
     assert compile_selector(one) == compile_selector(other)
     assert hash(compile_selector(one)) == hash(compile_selector(other))
 
@@ -95,7 +94,7 @@ def test_selectors_that_say_the_same_are_equal(one: LabelSelector, other: LabelS
         (None, selector()),
     ],
 )
-def test_selectors_that_say_different_things_are_not(one: LabelSelector | None, other: LabelSelector) -> None:
+def test_selectors_with_different_meanings_are_not_equal(one: LabelSelector | None, other: LabelSelector) -> None:
     assert compile_selector(one) != compile_selector(other)
 
 
@@ -103,7 +102,7 @@ def test_a_matcher_is_not_equal_to_anything_else() -> None:
     assert matcher_of_pairs({"a": "1"}) != "a=1"
 
 
-def test_a_known_selector_is_not_compiled_again() -> None:
+def test_compiled_selectors_are_cached() -> None:
     assert compile_selector(selector("stage In x,y", app="web")) is compile_selector(
         selector("stage In x,y", app="web")
     )
@@ -127,24 +126,24 @@ def test_equality_pairs_name_the_only_value_of_a_key() -> None:
     ],
     ids=["some", "everything", "nothing"],
 )
-def test_a_matcher_can_be_read(matcher: LabelMatcher, text: str, representation: str) -> None:
+def test_the_text_of_a_matcher(matcher: LabelMatcher, text: str, representation: str) -> None:
     assert str(matcher) == text
     assert repr(matcher) == representation
 
 
-def test_pairs_are_not_checked_and_none_match_everything() -> None:
+def test_matcher_of_pairs_does_not_validate() -> None:
     assert matcher_of_pairs({"not a key": "!"}).matches({"not a key": "!"})
     assert matcher_of_pairs({}) == EVERYTHING
 
 
-def test_more_pairs_narrow_a_matcher() -> None:
+def test_requirements_with_adds_pairs() -> None:
     narrowed = requirements_with(compile_selector(selector("app Exists")), {"hash": "x1"})
     assert narrowed.matches({"app": "web", "hash": "x1"})
     assert not narrowed.matches({"app": "web", "hash": "x2"})
     assert not narrowed.matches({"hash": "x1"})
 
 
-def test_nothing_stays_nothing_and_no_pairs_change_nothing() -> None:
+def test_requirements_with_keeps_nothing_and_everything() -> None:
     assert requirements_with(NOTHING, {"a": "1"}) is NOTHING
     assert requirements_with(EVERYTHING, {}) is EVERYTHING
     assert requirements_with(EVERYTHING, {"a": "1"}) == matcher_of_pairs({"a": "1"})
@@ -162,7 +161,7 @@ def test_nothing_stays_nothing_and_no_pairs_change_nothing() -> None:
         ),
     ],
 )
-def test_faulty_selectors_are_refused_in_the_words_of_kubernetes(faulty: LabelSelector, text: str) -> None:
+def test_invalid_selectors_are_rejected_with_the_message_of_kubernetes(faulty: LabelSelector, text: str) -> None:
     with pytest.raises(LabelSelectorError) as raised:
         compile_selector(faulty)
     assert str(raised.value) == text
@@ -189,7 +188,7 @@ def test_faulty_selectors_are_refused_in_the_words_of_kubernetes(faulty: LabelSe
     ],
     ids=["key", "value", "too few", "no integer", "two faults"],
 )
-def test_faults_of_requirements(key: str, operator: Operator, values: tuple[str, ...], beginnings: list[str]) -> None:
+def test_errors_of_requirements(key: str, operator: Operator, values: tuple[str, ...], beginnings: list[str]) -> None:
     with pytest.raises(LabelSelectorError) as raised:
         checked_requirement(key, operator, values)
     text = str(raised.value)
@@ -221,7 +220,7 @@ def test_numbers_are_compared_as_numbers(operator: Operator, bound: str, value: 
     ("text", "number"),
     [("7", 7), ("+7", 7), ("-7", -7), ("007", 7), ("", None), ("7 ", None), ("1_0", None), ("٣", None), ("0x7", None)],
 )
-def test_what_counts_as_a_number(text: str, number: int | None) -> None:
+def test_texts_that_are_numbers(text: str, number: int | None) -> None:
     assert parse_int64(text) == number
 
 
@@ -237,9 +236,7 @@ requirements = st.builds(
 
 
 @given(requirement=requirements, labels=label_sets)
-def test_a_requirement_answers_alike_for_labels_and_for_single_values(
-    requirement: Requirement, labels: dict[str, str]
-) -> None:
+def test_matches_agrees_with_matches_value_and_matches_absent(requirement: Requirement, labels: dict[str, str]) -> None:
     has_label = requirement.key in labels
     one_by_one = requirement.matches_value(labels[requirement.key]) if has_label else requirement.matches_absent
     assert requirement.matches(labels) is one_by_one
@@ -252,7 +249,7 @@ def test_a_matcher_is_the_conjunction_of_its_requirements(some: list[Requirement
 
 
 @given(requirement=st.builds(Requirement, keys, st.sampled_from([Operator.IN, Operator.EXISTS])), labels=label_sets)
-def test_in_and_not_in_are_opposites_for_whoever_asks(requirement: Requirement, labels: dict[str, str]) -> None:
+def test_negated_operators_have_the_opposite_result(requirement: Requirement, labels: dict[str, str]) -> None:
     opposites = {Operator.IN: Operator.NOT_IN, Operator.EXISTS: Operator.DOES_NOT_EXIST}
     opposite = Requirement(requirement.key, opposites[requirement.operator], requirement.values)
     assert requirement.matches(labels) is not opposite.matches(labels)
@@ -280,7 +277,7 @@ VALUE_RULE = (
 
 
 @pytest.mark.parametrize("key", ["a", "A-b_c.9", "example.com/tier", "x" * 63, f"{'a.' * 126}a/name"])
-def test_good_keys(key: str) -> None:
+def test_valid_keys(key: str) -> None:
     assert label_key_errors(key) == []
 
 
@@ -303,12 +300,12 @@ def test_good_keys(key: str) -> None:
         ),
     ],
 )
-def test_faults_of_keys(key: str, faults: list[str]) -> None:
+def test_errors_of_keys(key: str, faults: list[str]) -> None:
     assert label_key_errors(key) == faults
 
 
 @pytest.mark.parametrize("value", ["", "a", "v1.2_3-x", "x" * 63])
-def test_good_values(value: str) -> None:
+def test_valid_values(value: str) -> None:
     assert label_value_errors(value) == []
 
 
@@ -321,7 +318,7 @@ def test_good_values(value: str) -> None:
         ("-" * 64, ["must be no more than 63 bytes", VALUE_RULE]),
     ],
 )
-def test_faults_of_values(value: str, faults: list[str]) -> None:
+def test_errors_of_values(value: str, faults: list[str]) -> None:
     assert label_value_errors(value) == faults
 
 
@@ -351,11 +348,11 @@ def test_faults_of_values(value: str, faults: list[str]) -> None:
         ("a=b,c in (d,e),!f,g>1", "a=b,c in (d,e),!f,g>1"),
     ],
 )
-def test_what_is_typed_is_understood(typed: str, canonical: str) -> None:
+def test_parse_selector(typed: str, canonical: str) -> None:
     assert str(parse_selector(typed)) == canonical
 
 
-def test_nothing_typed_selects_everything() -> None:
+def test_an_empty_selector_text_selects_everything() -> None:
     assert parse_selector("") == EVERYTHING
     assert parse_selector("  ") == EVERYTHING
 
@@ -386,13 +383,13 @@ def test_nothing_typed_selects_everything() -> None:
         ),
     ],
 )
-def test_what_is_not_understood_is_told_with_what_was_expected(typed: str, text: str) -> None:
+def test_syntax_errors_of_selectors_name_what_was_expected(typed: str, text: str) -> None:
     with pytest.raises(LabelSelectorError) as raised:
         parse_selector(typed)
     assert str(raised.value) == text
 
 
-def test_a_faulty_key_is_told() -> None:
+def test_an_invalid_key_is_an_error() -> None:
     with pytest.raises(
         LabelSelectorError, match=r'^unable to parse requirement: <nil>: Invalid value: "-a": name part'
     ):
@@ -419,6 +416,6 @@ text_requirements = st.one_of(
 
 
 @given(st.lists(text_requirements, max_size=5))
-def test_what_a_matcher_prints_is_understood_as_the_same(some: list[Requirement]) -> None:
+def test_the_text_of_a_matcher_parses_to_an_equal_matcher(some: list[Requirement]) -> None:
     matcher = LabelMatcher(some)
     assert parse_selector(str(matcher)) == matcher

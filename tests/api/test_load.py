@@ -29,13 +29,13 @@ CUSTOM = "{apiVersion: example.com/v1, kind: Boat, metadata: {name: b}}"
         pytest.param('{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}', ["Node n1"], id="JSON"),
     ],
 )
-def test_what_a_file_holds(text: str, expected: list[str], tmp_path: Path) -> None:
+def test_objects_of_a_file(text: str, expected: list[str], tmp_path: Path) -> None:
     file = tmp_path / "objects.yaml"
     file.write_text(text, encoding="utf-8")
     assert [f"{type(view).__name__} {view.metadata.name}" for view in load(file)] == expected
 
 
-def test_a_folder_stands_for_its_files_in_order(tmp_path: Path) -> None:
+def test_a_folder_is_loaded_file_by_file(tmp_path: Path) -> None:
     (tmp_path / "2.yaml").write_text(NODE, encoding="utf-8")
     (tmp_path / "1.yml").write_text(POD, encoding="utf-8")
     (tmp_path / "notes.txt").write_text("no: [YAML", encoding="utf-8")
@@ -57,7 +57,7 @@ def test_a_folder_stands_for_its_files_in_order(tmp_path: Path) -> None:
         pytest.param("{apiVersion: v1, metadata: {name: x}}", r"expected the object's kind", id="no kind"),
     ],
 )
-def test_what_is_wrong_names_the_file(text: str, message: str, tmp_path: Path) -> None:
+def test_errors_name_the_file(text: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "objects.yaml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(ObjectError, match=message):

@@ -35,7 +35,7 @@ BOGUS_ERROR = (
 
 
 @pytest.mark.parametrize(
-    ("wanted", "matches"),
+    ("required", "matches"),
     [
         (node_selector(), False),
         (node_selector(term()), False),
@@ -59,12 +59,12 @@ BOGUS_ERROR = (
         (node_selector(term(fields=["spec.unheard NotIn n1"])), True),
     ],
 )
-def test_which_nodes_match(wanted: NodeSelector, matches: bool) -> None:
-    assert compile_lenient(wanted).matches(LABELS, "n1") is matches
-    assert compile_strict(wanted).matches(LABELS, "n1") is matches
+def test_which_nodes_match(required: NodeSelector, matches: bool) -> None:
+    assert compile_lenient(required).matches(LABELS, "n1") is matches
+    assert compile_strict(required).matches(LABELS, "n1") is matches
 
 
-def test_fields_are_not_asked_of_a_node_without_a_name() -> None:
+def test_fields_match_a_node_without_a_name() -> None:
     assert compile_strict(node_selector(term(fields=["metadata.name In n1"]))).matches({}, "")
 
 
@@ -77,7 +77,7 @@ def test_fields_are_not_asked_of_a_node_without_a_name() -> None:
         (FieldRequirement(NAME_FIELD, Operator.IN, ""), "n1", False, True),
     ],
 )
-def test_fields_answer_the_questions_that_labels_answer(
+def test_field_requirements_match_values_and_absent_fields(
     requirement: FieldRequirement, value: str, holds: bool, holds_when_absent: bool
 ) -> None:
     assert requirement.matches_value(value) is holds
@@ -122,7 +122,7 @@ def test_errors_have_the_texts_of_kubernetes(invalid: NodeSelector, error: str) 
     assert str(caught.value) == error
 
 
-def test_an_invalid_term_does_not_keep_another_from_matching() -> None:
+def test_another_term_matches_despite_an_invalid_one() -> None:
     matcher = compile_lenient(node_selector(term("zone Bogus"), term("zone In a")))
     assert matcher.matches(LABELS, "n1")
     assert matcher.error == BOGUS_ERROR
@@ -141,7 +141,7 @@ def test_an_invalid_term_does_not_keep_another_from_matching() -> None:
         ({"zone": "b"}, node_selector(term("cores Exists")), False),
     ],
 )
-def test_a_pod_demands_both_its_labels_and_its_affinity(
+def test_node_selector_and_required_affinity_must_both_match(
     labels_wanted: Mapping[str, str], affinity_wanted: NodeSelector | None, matches: bool
 ) -> None:
     demands = required_node_affinity(pod(node_selector=labels_wanted, required=affinity_wanted))
@@ -156,7 +156,7 @@ def test_errors_of_an_affinity_concern_only_nodes_whose_labels_matched() -> None
     assert demands.error_for({"zone": "b"}) == ""
 
 
-def test_pods_that_say_the_same_share_what_was_compiled() -> None:
+def test_compiled_affinities_are_cached() -> None:
     def built() -> Pod:
         return pod(
             node_selector={"zone": "z9"}, required=node_selector(term("k Exists")), preferred=[preferred(3, "k Exists")]
@@ -177,19 +177,17 @@ def test_pods_that_say_the_same_share_what_was_compiled() -> None:
     ],
     ids=["none", "one", "some", "empty", "negative"],
 )
-def test_the_weights_of_the_wishes_that_come_true_are_added_up(
-    wishes: list[PreferredSchedulingTerm], score: int
-) -> None:
+def test_the_weights_of_matching_preferences_are_added(wishes: list[PreferredSchedulingTerm], score: int) -> None:
     terms = preferred_node_affinity(pod(preferred=wishes))
     assert sum(each.weight for each in terms if each.term.matches(LABELS, "n1")) == score
 
 
-def test_a_pod_without_node_affinity_wishes_nothing() -> None:
+def test_a_pod_without_node_affinity_has_no_preference() -> None:
     assert preferred_node_affinity(Pod()) == ()
     assert preferred_node_affinity(Pod(spec=PodSpec(affinity=Affinity()))) == ()
 
 
-def test_a_wish_without_weight_is_not_even_read() -> None:
+def test_a_preference_without_weight_is_ignored() -> None:
     assert compile_preferred([preferred(0, "zone Bogus")]) == ()
 
 
@@ -227,7 +225,7 @@ NOT_READY = "node.kubernetes.io/not-ready:NoExecute"
         (Toleration(key="gpu", operator="Bogus", value="true"), "gpu=true:NoSchedule", False),
     ],
 )
-def test_who_tolerates_what(tolerated: Toleration, tainted: str, answer: bool) -> None:
+def test_tolerations_and_taints(tolerated: Toleration, tainted: str, answer: bool) -> None:
     assert tolerates(tolerated, taint(tainted)) is answer
 
 
@@ -244,9 +242,7 @@ def test_who_tolerates_what(tolerated: Toleration, tainted: str, answer: bool) -
         (["gpu:Bogus"], [], None),
     ],
 )
-def test_the_first_taint_that_keeps_a_pod_away(
-    taints: Sequence[str], tolerations: Sequence[str], first: str | None
-) -> None:
+def test_find_untolerated_taint(taints: Sequence[str], tolerations: Sequence[str], first: str | None) -> None:
     found = find_untolerated_taint(node(taints=taints).spec.taints, [toleration(text) for text in tolerations])
     assert found == (taint(first) if first is not None else None)
 
@@ -262,7 +258,7 @@ def test_the_first_taint_that_keeps_a_pod_away(
         (["a:PreferNoSchedule"], ["a:NoSchedule"], 1),
     ],
 )
-def test_how_many_soft_taints_are_not_tolerated(taints: Sequence[str], tolerations: Sequence[str], count: int) -> None:
+def test_untolerated_soft_taints_are_counted(taints: Sequence[str], tolerations: Sequence[str], count: int) -> None:
     pods_tolerations = tolerations_of_preferences([toleration(text) for text in tolerations])
     assert count_intolerable_preferences(node(taints=taints).spec.taints, pods_tolerations) == count
 

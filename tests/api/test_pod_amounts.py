@@ -1,4 +1,4 @@
-"""How much a pod asks for."""
+"""Requests and limits of pods as quantities."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_huge_pages_of_the_whole_pod_count_for_quotas_but_not_for_limit_ranges()
     assert texts(pod_limits(made, FOR_QUOTAS)) == {"hugepages-2Mi": "4Mi"}
 
 
-def test_overhead_is_added_to_requests_and_to_limits_that_there_are() -> None:
+def test_overhead_is_added_to_requests_and_existing_limits() -> None:
     made = pod(container("a", {"memory": "1Gi"}, {"cpu": "1"}), overhead={"cpu": "250m", "memory": "1Gi"})
     assert texts(pod_requests(made, FOR_NODES)) == {"memory": "2Gi", "cpu": "250m"}
     assert texts(pod_limits(made, FOR_QUOTAS)) == {"cpu": "1250m"}
@@ -64,7 +64,7 @@ def test_overhead_is_added_to_requests_and_to_limits_that_there_are() -> None:
 
 
 @pytest.mark.parametrize(("reason", "expected"), [("Deferred", "4"), ("Infeasible", "3")])
-def test_while_a_pod_is_resized_the_larger_counts_unless_it_cannot_be(reason: str, expected: str) -> None:
+def test_amounts_during_a_resize(reason: str, expected: str) -> None:
     given = {"name": "a", "resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "3"}}
     status = {"containerStatuses": [given], "conditions": [{"type": "PodResizePending", "reason": reason}]}
     made = pod(container("a", {"cpu": "4"}), status=status)

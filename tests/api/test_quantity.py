@@ -1,4 +1,4 @@
-"""Quantities: what every notation means, how amounts round, and what is printed."""
+"""Quantities: parsing, rounding, printing."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ DECIMAL, BINARY, EXPONENT = Format.DECIMAL_SI, Format.BINARY_SI, Format.DECIMAL_
     ],
     ids=str,
 )
-def test_each_notation_means_an_exact_amount(raw: RawQuantity, amount: str, form: Format) -> None:
+def test_parse_quantity(raw: RawQuantity, amount: str, form: Format) -> None:
     parsed = parse_quantity(raw)
     assert parsed.amount_nano == Decimal(amount) * NANO
     assert parsed.format is form
@@ -90,7 +90,7 @@ def test_each_notation_means_an_exact_amount(raw: RawQuantity, amount: str, form
         ("1e-4000", 1),
     ],
 )
-def test_what_is_finer_than_a_nano_is_rounded_away_from_zero(raw: str, nano: int) -> None:
+def test_amounts_below_a_nano_are_rounded_away_from_zero(raw: str, nano: int) -> None:
     assert parse_quantity(raw).amount_nano == nano
 
 
@@ -132,7 +132,7 @@ def test_a_quantity_without_digits_is_zero_as_in_kubernetes(letters: str) -> Non
         ("9" * (TEXT_LENGTH_MAX + 1), "more than 400 characters"),
     ],
 )
-def test_what_is_no_quantity_is_refused_in_words(raw: str, complaint: str) -> None:
+def test_invalid_quantities_are_rejected(raw: str, complaint: str) -> None:
     with pytest.raises(QuantityError) as raised:
         parse_quantity(raw)
     assert complaint in str(raised.value)
@@ -207,7 +207,7 @@ def test_printing_follows_kubernetes(raw: str, printed: str) -> None:
     assert str(parse_quantity(raw)) == printed
 
 
-def test_arithmetic_forgets_how_an_amount_was_written() -> None:
+def test_results_of_arithmetic_are_canonical() -> None:
     assert str(parse_quantity("2.125G") + Quantity(0)) == "2125M"
     assert str(-parse_quantity("+5Mi")) == "-5Mi"
 
@@ -228,7 +228,7 @@ def test_quantities_compare_by_amount() -> None:
     assert parse_quantity("1n")
 
 
-def test_the_memory_of_texts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_quantities_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quantity_module._values, "size_max", 8)
     quantity_module._values.clear()
     assert [quantity_value(str(number)) for number in range(100)] == list(range(100))
@@ -261,7 +261,7 @@ def test_decimal_texts_agree_with_decimal_arithmetic(number: str, suffix: str, s
 
 
 @given(nano=nanos, form=st.sampled_from(Format))
-def test_what_is_printed_reads_back_as_the_same_amount(nano: int, form: Format) -> None:
+def test_printed_quantities_parse_to_the_same_amount(nano: int, form: Format) -> None:
     quantity = Quantity(nano, form)
     if form is not BINARY or abs(nano) <= INT64_MAX * NANO:  # larger binary amounts are capped when they are read
         assert parse_quantity(str(quantity)) == quantity
@@ -275,7 +275,7 @@ def test_addition_and_subtraction_are_exact(left: int, right: int) -> None:
 
 
 @given(nano=nanos)
-def test_rounding_never_loses_anything_and_adds_less_than_one(nano: int) -> None:
+def test_rounding_adds_less_than_one(nano: int) -> None:
     for rounded, unit in ((value_of_nano(nano), NANO), (milli_of_nano(nano), NANO // 1000)):
         if INT64_MIN < rounded < INT64_MAX:
             assert 0 <= abs(rounded) * unit - abs(nano) < unit

@@ -1,9 +1,4 @@
-"""What objects, services and volume claims use of a quota, and which of them a scope selects.
-
-What pods use of a quota, and which ones a scope means.
-
-What claims of devices use of a quota.
-"""
+"""Quotas: usage and scopes of objects, services, volume claims, pods and device claims."""
 
 from __future__ import annotations
 
@@ -64,11 +59,11 @@ def test_a_kind_is_counted_under_all_its_names(kind: Kind, names: set[str]) -> N
         pytest.param(f"count/{NODE.resource}", None, id="a kind outside of namespaces"),
     ],
 )
-def test_a_name_means_a_kind(name: str, kind: Kind | None) -> None:
+def test_kind_counted_as(name: str, kind: Kind | None) -> None:
     assert kind_counted_as(name) is kind
 
 
-def test_the_scopes_of_a_quota_are_those_it_names_and_those_it_selects() -> None:
+def test_scopes_of_a_quota() -> None:
     selected = {"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}
     spec = convert_as(ResourceQuotaSpec, {"scopes": ["Terminating"], "scopeSelector": {"matchExpressions": [selected]}})
     assert [(scope.scope_name, scope.operator) for scope in scopes_of(spec)] == [
@@ -116,7 +111,7 @@ def test_scopes_with_values(operator: str, value: str, expected: bool) -> None:
         ),
     ],
 )
-def test_a_service_uses(spec: dict[str, Any], node_ports: str, load_balancers: str) -> None:
+def test_usage_of_services(spec: dict[str, Any], node_ports: str, load_balancers: str) -> None:
     ports = [{"port": 1, "nodePort": 30000}, {"port": 2}]
     assert texts(service_usage(convert_as(Service, {"spec": {**spec, "ports": ports}}))) == {
         "count/services": "1",
@@ -144,7 +139,7 @@ def claim(storage: str | None = None, status: Document | None = None, **spec: An
         pytest.param("1Gi", "1Mi", "1Gi", id="and only then"),
     ],
 )
-def test_a_claim_uses_storage_in_all_and_by_class(asked: str, given: str | None, storage: str) -> None:
+def test_usage_of_volume_claims(asked: str, given: str | None, storage: str) -> None:
     status = {"allocatedResources": {"storage": given}} if given else {}
     assert texts(volume_claim_usage(claim(asked, status, storageClassName="gold"))) == {
         "persistentvolumeclaims": "1",
@@ -155,7 +150,7 @@ def test_a_claim_uses_storage_in_all_and_by_class(asked: str, given: str | None,
     }
 
 
-def test_a_claim_that_says_nothing_is_only_counted() -> None:
+def test_a_volume_claim_without_requests_is_only_counted() -> None:
     expected = {"persistentvolumeclaims": "1", "count/persistentvolumeclaims": "1"}
     assert texts(volume_claim_usage(claim())) == expected
 
@@ -175,12 +170,12 @@ def test_a_claim_that_says_nothing_is_only_counted() -> None:
         pytest.param({}, {}, False, id="no class"),
     ],
 )
-def test_a_scope_means_claims_of_a_class_of_attributes(spec: Document, status: Document, is_meant: bool) -> None:
+def test_the_scope_of_volume_attributes_classes(spec: Document, status: Document, is_meant: bool) -> None:
     scope = ScopeRequirement(scope_name="VolumeAttributesClass", operator="In", values=("fast",))
     assert is_volume_claim_in_scope(scope, claim(status=status, **spec)) is is_meant
 
 
-def test_no_other_scope_means_a_claim() -> None:
+def test_volume_claims_have_no_other_scope() -> None:
     scope = ScopeRequirement(scope_name="PriorityClass", operator="DoesNotExist")
     assert not is_volume_claim_in_scope(scope, claim())
 
@@ -194,7 +189,7 @@ def test_no_other_scope_means_a_claim() -> None:
         pytest.param("requests.ephemeral-storage", False, id="storage of pods"),
     ],
 )
-def test_claims_are_measured_by(name: str, is_theirs: bool) -> None:
+def test_quota_names_of_volume_claims(name: str, is_theirs: bool) -> None:
     assert is_volume_claim_name(name) is is_theirs
 
 
@@ -242,12 +237,12 @@ ASKING = container("c", {"cpu": "250m", "memory": "64Mi"}, {"memory": "128Mi"})
         ),
     ],
 )
-def test_a_pod_uses(found: Pod, amounts: dict[str, str]) -> None:
+def test_usage_of_pods(found: Pod, amounts: dict[str, str]) -> None:
     assert texts(pod_usage(found, NOW_S)) == amounts
     assert texts(pod_usage(found, NOW_S)) == amounts, "remembered"
 
 
-def test_pods_are_told_apart_by_what_they_have_been_given() -> None:
+def test_usage_depends_on_the_status_of_containers() -> None:
     status = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
     resized = {"containerStatuses": [status]}
     infeasible = {**resized, "conditions": [{"type": "PodResizePending", "reason": "Infeasible"}]}
@@ -256,7 +251,7 @@ def test_pods_are_told_apart_by_what_they_have_been_given() -> None:
     assert str(pod_usage(pod(asking, status=infeasible), NOW_S)["cpu"]) == "1"
 
 
-def test_a_container_uses_what_it_says() -> None:
+def test_usage_of_a_container() -> None:
     resources = ResourceRequirements(requests={"cpu": "1"}, limits={"memory": "1Gi"})
     assert texts(container_usage(resources)) == {"pods": "1", "cpu": "1", "requests.cpu": "1", "limits.memory": "1Gi"}
 
@@ -285,7 +280,7 @@ OTHER_NAMESPACES: Document = {
         pytest.param("VolumeAttributesClass", pod(), False, id="a scope that is not about pods"),
     ],
 )
-def test_a_scope_means_a_pod(scope: str, found: Pod, is_meant: bool) -> None:
+def test_scopes_of_pods(scope: str, found: Pod, is_meant: bool) -> None:
     operator = "In" if scope == "PriorityClass" else "Exists"
     requirement = ScopeRequirement(scope_name=scope, operator=operator, values=("high",))
     assert is_pod_in_scope(requirement, found) is is_meant
@@ -304,7 +299,7 @@ def test_a_scope_means_a_pod(scope: str, found: Pod, is_meant: bool) -> None:
         pytest.param("services", False, id="services"),
     ],
 )
-def test_pods_are_measured_by(name: str, is_theirs: bool) -> None:
+def test_quota_names_of_pods(name: str, is_theirs: bool) -> None:
     assert is_pod_name(name) is is_theirs
 
 
@@ -317,7 +312,7 @@ def test_pods_are_measured_by(name: str, is_theirs: bool) -> None:
     ],
     ids=["its time to end", "its time is over", "nobody said how long it takes"],
 )
-def test_a_pod_whose_time_to_end_is_over_uses_nothing(metadata: Document, now_s: float, expected: bool) -> None:
+def test_a_pod_beyond_its_grace_period_is_only_counted(metadata: Document, now_s: float, expected: bool) -> None:
     found = pod(ASKING, metadata=metadata)
     assert is_alive(found, now_s) is expected
     assert ("pods" in pod_usage(found, now_s)) is expected
@@ -361,7 +356,7 @@ def device(name: str, mode: str = "ExactCount", count: int = 1) -> Document:
         pytest.param([{"name": "unheard"}], None, None, id="a sort of request that nobody knows neither"),
     ],
 )
-def test_a_claim_uses_devices_by_class(requests: list[Document], gpus: str | None, nics: str | None) -> None:
+def test_usage_of_device_claims(requests: list[Document], gpus: str | None, nics: str | None) -> None:
     expected = {"count/resourceclaims.resource.k8s.io": "1"}
     for name, number in (("gpu", gpus), ("nic", nics)):
         if number is not None:
@@ -373,7 +368,7 @@ def test_a_claim_uses_devices_by_class(requests: list[Document], gpus: str | Non
     assert texts(device_claim_usage(device_claim(*requests), EXTENDED, {})) == expected
 
 
-def test_what_was_charged_with_a_pod_is_not_charged_again() -> None:
+def test_devices_charged_to_the_pod_are_not_charged_to_the_claim() -> None:
     charged = {"requests.example.com/gpu": parse_quantity("2")}
     used = texts(device_claim_usage(device_claim({"exactly": device("gpu", count=3)}), EXTENDED, charged))
     assert used["requests.example.com/gpu"] == "1"
@@ -396,7 +391,7 @@ def test_what_was_charged_with_a_pod_is_not_charged_again() -> None:
         pytest.param(device_claim(annotations=FOR_EXTENDED, ownerReferences=[owner(kind="Job")]), "", id="not a pod"),
     ],
 )
-def test_behind_a_claim_for_extended_resources_stands(made: ResourceClaim, name: str) -> None:
+def test_pod_behind_a_claim_for_extended_resources(made: ResourceClaim, name: str) -> None:
     assert pod_behind(made) == name
 
 
@@ -412,7 +407,7 @@ def test_behind_a_claim_for_extended_resources_stands(made: ResourceClaim, name:
         pytest.param("v", {}, [], False, id="another pod of that name"),
     ],
 )
-def test_a_pod_is_charged_with_one_claim(
+def test_a_pod_is_charged_for_one_claim(
     uid: str, status: Document, others: list[ResourceClaim], is_charged: bool
 ) -> None:
     mine = made_for_pod("c")
@@ -420,7 +415,7 @@ def test_a_pod_is_charged_with_one_claim(
     assert is_charged_to(found, mine, [mine, *others]) is is_charged
 
 
-def test_a_class_may_stand_behind_an_extended_resource() -> None:
+def test_extended_resources_of_device_classes() -> None:
     classes = [
         convert_as(DeviceClass, {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "example.com/gpu"}}),
         convert_as(DeviceClass, {"metadata": {"name": "nic"}, "spec": {}}),
@@ -440,5 +435,5 @@ def test_a_class_may_stand_behind_an_extended_resource() -> None:
         ("pods", False),
     ],
 )
-def test_device_claims_are_measured_by(name: str, is_theirs: bool) -> None:
+def test_quota_names_of_device_claims(name: str, is_theirs: bool) -> None:
     assert is_device_claim_name(name, EXTENDED) is is_theirs

@@ -1,4 +1,4 @@
-"""What pods request, in the four meanings of the word, and what nodes have to give."""
+"""Requests of pods, computed in four ways, and allocatable resources of nodes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ GI = 1 << 30
         (pod(container(cpu=1), statuses=[resized({"cpu": 7}, {"cpu": 8})]), {"cpu": 1000}),
     ],
 )
-def test_what_a_node_must_have_free(pending: Pod, requests: dict[str, int]) -> None:
+def test_requests_of_pending_pods(pending: Pod, requests: dict[str, int]) -> None:
     assert fit_filter_requests(pending) == requests
 
 
@@ -105,7 +105,7 @@ def test_what_a_node_must_have_free(pending: Pod, requests: dict[str, int]) -> N
         (pod(container(cpu=1), status_as_a_whole={"cpu": 2}), {"cpu": 1000}),
     ],
 )
-def test_a_running_pod_counts_with_the_largest_of_what_it_wants_has_and_was_promised(
+def test_a_running_pod_counts_with_the_largest_of_requested_actual_and_allocated(
     running: Pod, requests: dict[str, int]
 ) -> None:
     assert node_accounting_requests(running).requests == requests
@@ -134,7 +134,7 @@ def test_a_running_pod_counts_with_the_largest_of_what_it_wants_has_and_was_prom
         (pod(), 0, 0),
     ],
 )
-def test_a_silent_container_is_believed_to_use_something(running: Pod, cpu_milli: int, memory: int) -> None:
+def test_a_container_without_requests_has_default_amounts(running: Pod, cpu_milli: int, memory: int) -> None:
     use = node_accounting_requests(running)
     assert (use.cpu_milli_non_zero, use.memory_non_zero) == (cpu_milli, memory)
 
@@ -153,16 +153,16 @@ def test_a_silent_container_is_believed_to_use_something(running: Pod, cpu_milli
     ],
     ids=["silent", "half silent", "as a whole", "resized", "any name"],
 )
-def test_what_fit_scores_with(pending: Pod, requests: dict[str, int]) -> None:
+def test_fit_score_requests(pending: Pod, requests: dict[str, int]) -> None:
     assert fit_score_requests(pending) == requests
 
 
-def test_balanced_allocation_gives_no_defaults_and_hears_of_the_whole() -> None:
+def test_balanced_score_requests() -> None:
     assert balanced_score_requests(pod(container())) == {}
     assert balanced_score_requests(pod(container(cpu=1), as_a_whole={"cpu": 4})) == {"cpu": 4000}
 
 
-def test_pods_that_say_the_same_share_the_answer() -> None:
+def test_requests_of_equal_pods_are_shared() -> None:
     def built() -> Pod:
         return pod(container(cpu="123m"), init=[sidecar(cpu=1)], overhead={"cpu": "1m"})
 
@@ -188,11 +188,11 @@ def test_pods_that_say_the_same_share_the_answer() -> None:
     ],
     ids=["sidecar", "init", "overhead", "as a whole", "name", "infeasible"],
 )
-def test_answers_are_not_shared_by_pods_that_differ(one: Pod, other: Pod) -> None:
+def test_requests_of_different_pods_differ(one: Pod, other: Pod) -> None:
     assert node_accounting_requests(one) != node_accounting_requests(other)
 
 
-def test_an_unreadable_quantity_is_told() -> None:
+def test_an_invalid_quantity_is_an_error() -> None:
     with pytest.raises(QuantityError, match='"lots" is not a quantity'):
         fit_filter_requests(pod(container(cpu="lots")))
 
@@ -206,7 +206,7 @@ def test_an_unreadable_quantity_is_told() -> None:
         ({"made-up": 4, "attachable-volumes-csi": 25}, {"attachable-volumes-csi": 25}),
     ],
 )
-def test_what_a_node_has_to_give(allocatable: Mapping[str, RawQuantity], amounts_of_node: dict[str, int]) -> None:
+def test_allocatable_of_a_node(allocatable: Mapping[str, RawQuantity], amounts_of_node: dict[str, int]) -> None:
     assert node_allocatable(node(allocatable=allocatable)) == amounts_of_node
 
 
@@ -215,11 +215,11 @@ some_containers = st.lists(st.tuples(cpu_millis, st.booleans()), max_size=4)
 
 
 @given(regular=st.lists(cpu_millis, min_size=1, max_size=3), initial=some_containers)
-def test_a_pod_needs_the_most_that_it_needs_at_any_time(regular: list[int], initial: list[tuple[int, bool]]) -> None:
+def test_requests_are_the_maximum_over_time(regular: list[int], initial: list[tuple[int, bool]]) -> None:
     def built(index: int, milli: int, stays: bool) -> Container:
         return (sidecar if stays else container)(f"i{index}", cpu=f"{milli}m")
 
-    wanted = pod(
+    pending = pod(
         *(container(f"c{index}", cpu=f"{milli}m") for index, milli in enumerate(regular)),
         init=[built(index, *each) for index, each in enumerate(initial)],
     )
@@ -229,15 +229,15 @@ def test_a_pod_needs_the_most_that_it_needs_at_any_time(regular: list[int], init
         moments.append(staying + milli)
         staying += milli if stays else 0
     moments.append(staying + sum(regular))
-    assert fit_filter_requests(wanted) == {"cpu": max(moments)}
+    assert fit_filter_requests(pending) == {"cpu": max(moments)}
 
 
 @given(said=st.dictionaries(st.sampled_from(["cpu", "memory"]), st.integers(0, 9), max_size=2))
-def test_defaults_fill_only_what_was_not_said(said: dict[str, int]) -> None:
-    wanted = pod(container(others=said))
+def test_defaults_replace_only_missing_requests(said: dict[str, int]) -> None:
+    pending = pod(container(others=said))
     expected = {"cpu": 1000 * said["cpu"] if "cpu" in said else CPU_MILLI_DEFAULT}
     expected["memory"] = said.get("memory", MEMORY_DEFAULT)
-    assert fit_score_requests(wanted) == expected
+    assert fit_score_requests(pending) == expected
 
 
 # --- Which resources the scheduler counts ----------------------------------------------------------------------------
@@ -262,7 +262,7 @@ def test_defaults_fill_only_what_was_not_said(said: dict[str, int]) -> None:
         ("deviceclass.resource.kubernetes.io/gpu", False, True, True),
     ],
 )
-def test_what_sort_of_resource_a_name_means(name: str, extended: bool, scalar: bool, counted: bool) -> None:
+def test_extended_scalar_and_counted_resources(name: str, extended: bool, scalar: bool, counted: bool) -> None:
     assert is_extended_resource(name) is extended
     assert is_scalar_resource(name) is scalar
     assert is_counted_resource(name) is counted
@@ -277,7 +277,7 @@ def test_what_sort_of_resource_a_name_means(name: str, extended: bool, scalar: b
         ("kubernetes.io/batteries", False),
     ],
 )
-def test_behind_which_resources_devices_may_stand(name: str, device_backed: bool) -> None:
+def test_device_backed_resources(name: str, device_backed: bool) -> None:
     assert is_device_backed_resource(name) is device_backed
 
 
@@ -291,6 +291,6 @@ def test_behind_which_resources_devices_may_stand(name: str, device_backed: bool
         ("example.com/gpu", False),
     ],
 )
-def test_what_may_be_requested_for_a_pod_as_a_whole(name: str, pod_level: bool) -> None:
+def test_pod_level_resources(name: str, pod_level: bool) -> None:
     assert is_pod_level_resource(name) is pod_level
     assert is_huge_page_resource(name) is name.startswith("hugepages-")

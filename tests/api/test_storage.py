@@ -1,4 +1,4 @@
-"""The rules about claims and volumes that everybody agrees on."""
+"""Rules of claims and volumes that several components share."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_class_of_a_volume() -> None:
     assert class_of_volume(volume("v", of_class="fast", annotations={STORAGE_CLASS_BETA: "old"})) == "old"
 
 
-def test_a_volume_is_a_file_system_unless_it_says_otherwise() -> None:
+def test_the_default_volume_mode_is_filesystem() -> None:
     assert (volume_mode_of(None), volume_mode_of("Block")) == ("Filesystem", "Block")
 
 
@@ -62,7 +62,7 @@ def test_a_volume_is_a_file_system_unless_it_says_otherwise() -> None:
         pytest.param(Volume(name="config"), None, False, id="no claim at all"),
     ],
 )
-def test_the_claim_behind_a_pods_volume(source: Volume, name: str | None, is_own: bool) -> None:
+def test_the_claim_of_a_volume_of_a_pod(source: Volume, name: str | None, is_own: bool) -> None:
     assert claim_named_by(source, "web") == name
     assert is_ephemeral(source) is is_own
 
@@ -82,7 +82,7 @@ def test_whether_a_claim_was_made_for_a_pod(claim: PersistentVolumeClaim, uid: s
     assert not is_controlled_by_pod(claim, "elsewhere", "web", uid)
 
 
-def test_a_claim_is_bound_when_somebody_confirmed_it() -> None:
+def test_is_fully_bound() -> None:
     assert is_fully_bound(bound("c", to="v"))
     assert not is_fully_bound(bound("c", to="v", completed=False))
     assert not is_fully_bound(waiting("c"))
@@ -98,11 +98,11 @@ def test_a_claim_is_bound_when_somebody_confirmed_it() -> None:
         pytest.param(volume("v", claimed_by="d"), False, id="waits for another"),
     ],
 )
-def test_whether_a_volume_waits_for_a_claim(found: PersistentVolume, expected: bool) -> None:
+def test_is_bound_to(found: PersistentVolume, expected: bool) -> None:
     assert is_bound_to(found, waiting("c", uid="u")) is expected
 
 
-def test_a_free_volume_is_bound_with_a_reference_and_a_mark() -> None:
+def test_binding_a_free_volume_sets_reference_and_annotation() -> None:
     claim = waiting("c", uid="u", version="7")
     after = bound_to(volume("v"), claim)
     reference = after.spec.claim_ref
@@ -119,23 +119,23 @@ def test_a_free_volume_is_bound_with_a_reference_and_a_mark() -> None:
     assert bound_to(after, claim) is after
 
 
-def test_a_volume_promised_by_a_user_only_learns_the_uid() -> None:
+def test_binding_a_reserved_volume_sets_only_the_uid() -> None:
     after = bound_to(volume("v", claimed_by="c"), waiting("c", uid="u"))
     assert after.spec.claim_ref is not None
     assert after.spec.claim_ref.uid == "u"
     assert BOUND_BY_CONTROLLER not in after.metadata.annotations
 
 
-def test_a_claim_is_marked_with_its_node_once() -> None:
+def test_the_selected_node_of_a_claim_is_set_once() -> None:
     marked = with_selected_node(waiting("c"), "n1")
     assert marked.metadata.annotations[SELECTED_NODE] == "n1"
     assert with_selected_node(marked, "n1") is marked
 
 
-def test_what_a_claim_asks_for() -> None:
+def test_storage_requested() -> None:
     assert storage_requested(waiting("c", size="5Gi").spec) == "5Gi"
     assert storage_requested(waiting("c", size=None).spec) is None
 
 
-def test_what_does_not_exist_is_told_as_an_api_server_does() -> None:
+def test_the_message_for_missing_objects() -> None:
     assert not_found_text("persistentvolume", "v") == 'persistentvolume "v" not found'

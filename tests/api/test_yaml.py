@@ -1,4 +1,4 @@
-"""Manifests are read as kubectl reads them, and complaints name the line."""
+"""Manifests are parsed as kubectl parses them, and errors name the line."""
 
 import contextlib
 import json
@@ -46,7 +46,7 @@ def data_of(text: str) -> object:
         pytest.param("a: !mine {b: !yours 1}", {"a": {"b": "1"}}, id="tags that nobody knows are ignored"),
     ],
 )
-def test_a_document_becomes_data(text: str, data: object) -> None:
+def test_documents_are_parsed(text: str, data: object) -> None:
     assert data_of(text) == data
 
 
@@ -63,7 +63,7 @@ def test_an_alias_is_a_copy() -> None:
     assert found["c"] == {"b": []}
 
 
-def test_several_documents_know_where_they_begin() -> None:
+def test_several_documents_have_line_numbers() -> None:
     documents = load_documents("# a comment\na: 1\n---\n---\n# nothing here\n---\nb: 2\n...\n---\nnull\n", "two.yaml")
     assert [(document.data, document.line, document.file) for document in documents] == [
         ({"a": 1}, 2, "two.yaml"),
@@ -71,7 +71,7 @@ def test_several_documents_know_where_they_begin() -> None:
     ]
 
 
-def test_several_json_documents_know_where_they_begin() -> None:
+def test_several_json_documents_have_line_numbers() -> None:
     documents = load_documents('{"a": 1}\n\n{"b":\n 2}\n')
     assert [(document.data, document.line) for document in documents] == [({"a": 1}, 1), ({"b": 2}, 3)]
     assert documents[1].line_of("b") == 3
@@ -105,7 +105,7 @@ def test_bytes_may_carry_a_byte_order_mark() -> None:
         pytest.param('{"a":\n"\\ud83d"}', 2, "invalid Unicode character", id="half a surrogate pair, escaped in JSON"),
     ],
 )
-def test_what_cannot_be_data_is_refused_with_its_line(text: str, line: int, complaint: str) -> None:
+def test_invalid_documents_are_rejected_with_the_line(text: str, line: int, complaint: str) -> None:
     with pytest.raises(YamlError) as caught:
         load_documents(text, "harbour.yaml")
     assert caught.value.line == line
@@ -114,7 +114,7 @@ def test_what_cannot_be_data_is_refused_with_its_line(text: str, line: int, comp
     assert isinstance(caught.value, ObjectError)
 
 
-def test_bytes_that_are_not_utf_8_are_refused() -> None:
+def test_bytes_that_are_not_utf_8_are_rejected() -> None:
     with pytest.raises(YamlError, match="expected UTF-8 text"):
         load_documents(b"a: \xff")
 
@@ -129,19 +129,19 @@ def test_bytes_that_are_not_utf_8_are_refused() -> None:
         pytest.param("a: &a " + "[" * 200 + "]" * 200 + "\nb: " + "[" * 100 + "*a" + "]" * 100, id="an alias in depth"),
     ],
 )
-def test_nesting_has_a_limit(text: str) -> None:
+def test_nesting_is_limited(text: str) -> None:
     with pytest.raises(YamlError, match=f"nested deeper than {NESTING_MAX} levels"):
         load_documents(text)
 
 
-def test_aliases_cannot_make_a_small_file_large() -> None:
+def test_the_expansion_of_aliases_is_limited() -> None:
     lines = ["a: &a [x, x, x, x, x, x, x, x, x]"]
     lines += [f"{after}: &{after} [{', '.join([f'*{before}'] * 9)}]" for before, after in zip("abcdefgh", "bcdefghi")]
     with pytest.raises(YamlError, match="document contains excessive aliasing"):
         load_documents("\n".join(lines))
 
 
-def test_a_few_aliases_are_fine() -> None:
+def test_aliases_within_the_limit_are_accepted() -> None:
     documents = load_documents("a: &a {x: 1}\nb: [" + ", ".join(["*a"] * 300) + "]\n")
     assert isinstance(documents[0].data, dict)
     assert documents[0].data["b"] == [{"x": 1}] * 300
@@ -154,7 +154,7 @@ def test_a_few_aliases_are_fine() -> None:
         pytest.param("a: 1\n---\nb: 2\n", 3, "expected one document, found 2", id="two"),
     ],
 )
-def test_a_file_that_should_hold_one_document_holds_one(text: str, line: int, complaint: str) -> None:
+def test_a_single_document_is_required(text: str, line: int, complaint: str) -> None:
     with pytest.raises(YamlError, match=complaint) as caught:
         load_document(text)
     assert caught.value.line == line
@@ -226,7 +226,7 @@ def test_yaml_in_which_all_text_is_quoted_is_read_back(data: dict[str, object]) 
 
 
 @given(st.text())
-def test_no_text_does_worse_than_a_yaml_error(text: str) -> None:
+def test_random_text_is_parsed_or_a_yaml_error(text: str) -> None:
     with contextlib.suppress(YamlError):
         assert all(document.line >= 1 for document in load_documents(text))
 
@@ -311,7 +311,7 @@ def test_a_quoted_scalar_is_text(text: str) -> None:
         pytest.param("12", "!mine", "12", id="an unknown tag leaves text"),
     ],
 )
-def test_a_tag_decides(text: str, tag: str, meaning: object) -> None:
+def test_tags_determine_the_type(text: str, tag: str, meaning: object) -> None:
     assert resolve_scalar(text, tag, is_plain=False) == meaning
 
 
@@ -326,13 +326,13 @@ def test_a_tag_decides(text: str, tag: str, meaning: object) -> None:
         pytest.param("a", PREFIX + "binary", "!!binary value contains invalid base64 data", id="broken base64"),
     ],
 )
-def test_a_tag_that_the_text_contradicts_is_refused(text: str, tag: str, complaint: str) -> None:
+def test_a_tag_that_does_not_match_its_text_is_rejected(text: str, tag: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint.replace("`", ".")):
         resolve_scalar(text, tag, is_plain=False)
 
 
 @pytest.mark.parametrize("text", [".nan", ".inf", "+.INF", "-.Inf"])
-def test_what_json_cannot_say_is_refused(text: str) -> None:
+def test_values_that_json_does_not_have_are_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="expected a JSON value"):
         resolve_scalar(text, None, is_plain=True)
 
@@ -347,22 +347,22 @@ def test_what_json_cannot_say_is_refused(text: str) -> None:
         pytest.param(1.5, "1.5", id="a fraction"),
     ],
 )
-def test_a_key_is_text(value: object, key: str) -> None:
+def test_keys_are_texts(value: object, key: str) -> None:
     assert as_key(value) == key
 
 
-def test_null_is_no_key() -> None:
+def test_null_keys_are_rejected() -> None:
     with pytest.raises(ValueError, match="unsupported map key"):
         as_key(None)
 
 
 @given(st.integers(-(2**63), 2**64 - 1))
-def test_every_64_bit_integer_survives(number: int) -> None:
+def test_64_bit_integers_are_read_back(number: int) -> None:
     assert resolve_scalar(str(number), None, is_plain=True) == number
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_every_float_survives_in_value(number: float) -> None:
+def test_floats_are_read_back(number: float) -> None:
     resolved = resolve_scalar(repr(number), None, is_plain=True)
     assert isinstance(resolved, int | float)
     assert math.isclose(resolved, number, rel_tol=1e-15)

@@ -92,7 +92,7 @@ def test_every_question_is_measured_and_answered() -> None:
 
 def test_the_pods_do_not_tolerate_a_lost_node_for_long() -> None:
     template = _deployment("web", 3)["spec"]["template"]  # type: ignore[index]
-    assert {each["tolerationSeconds"] for each in template["spec"]["tolerations"]} == {TOLERATED_S}
+    assert {toleration["tolerationSeconds"] for toleration in template["spec"]["tolerations"]} == {TOLERATED_S}
 
 
 def test_quick_is_a_fiftieth() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -9,9 +10,9 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from bench.plots import Axis, Series, line_plot
 from bench.report import BEGIN, END, readme_text, results_text, scheduler_table, table, with_results, write_report
 from bench.results import Figure, Report, Section
+from mooring.cli.simulate.plots import Axis, Point, line_plot
 from tests.bench.test_results import LEVEL, REPORT, RESULT, SCHEDULER_RESULT
 
 
@@ -132,19 +133,19 @@ def test_figures_of_whole_processes_are_a_table() -> None:
         REPORT, sections=(Section("The API server", "python -m bench.apiserver", figures),)
     )
     text = results_text(report, "x.json")
-    assert "| single gets | 5,000.00 /s | at least 3,000.0 | reached |" in text
-    assert "| idle | 30.00 % | at most 20.0 | missed |" in text
+    assert "| single gets | 5,000 /s | at least 3,000 | reached |" in text
+    assert "| idle | 30.0 % | at most 20 | missed |" in text
 
 
 # --- Plots: well-formed, alone, and the same every time --------------------------------------------------------------
 
 
 SVG = "{http://www.w3.org/2000/svg}"
-LINES = [Series("plain", [(100, 30.0), (1_000, 60.0), (100_000, 900.0)]), Series("them", [(5_000, 2_200.0)])]
+LINES = {"plain": [(100, 30.0), (1_000, 60.0), (100_000, 900.0)], "them": [(5_000, 2_200.0)]}
 
 
-def drawn(series: list[Series]) -> ElementTree.Element:
-    return ElementTree.fromstring(line_plot("Cost & more", "nodes", "µs", series))
+def drawn(lines: Mapping[str, Sequence[Point]]) -> ElementTree.Element:
+    return ElementTree.fromstring(line_plot("Cost & more", "nodes", lines, is_logarithmic=True))
 
 
 def texts(root: ElementTree.Element) -> list[str]:
@@ -152,7 +153,7 @@ def texts(root: ElementTree.Element) -> list[str]:
 
 
 def test_a_plot_has_its_titles_its_names_and_its_powers_of_ten() -> None:
-    assert {"Cost & more", "nodes", "µs", "plain", "them", "100", "1,000", "100,000"} <= set(texts(drawn(LINES)))
+    assert {"Cost & more", "nodes", "plain", "them", "100", "1000", "10k", "100k"} <= set(texts(drawn(LINES)))
 
 
 def test_a_line_goes_through_its_points() -> None:
@@ -162,7 +163,12 @@ def test_a_line_goes_through_its_points() -> None:
 
 
 def test_the_same_points_give_the_same_bytes() -> None:
-    assert line_plot("t", "x", "y", LINES) == line_plot("t", "x", "y", LINES)
+    assert line_plot("t", "x", LINES, is_logarithmic=True) == line_plot("t", "x", LINES, is_logarithmic=True)
+
+
+def test_a_point_says_its_values() -> None:
+    hints = [circle.findtext(f"{SVG}title") for circle in drawn(LINES).iter(f"{SVG}circle")]
+    assert hints == ["plain: 100, 30", "plain: 1000, 60", "plain: 100k, 900", "them: 5000, 2200"]
 
 
 @pytest.mark.parametrize(
@@ -175,15 +181,17 @@ def test_the_same_points_give_the_same_bytes() -> None:
     ],
 )
 def test_points_that_can_be_drawn(points: list[tuple[float, float]], count: int) -> None:
-    assert len(list(drawn([Series("s", points)]).iter(f"{SVG}circle"))) == count
+    assert len(list(drawn({"s": points}).iter(f"{SVG}circle"))) == count
 
 
-def test_names_of_lines_that_end_together_do_not_overlap() -> None:
-    root = drawn([Series(name, [(10, 100.0), (100, 100.0)]) for name in ("one", "two", "three")])
-    heights = sorted(float(t.get("y", "0")) for t in root.iter(f"{SVG}text") if t.text in ("one", "two", "three"))
+def test_names_of_many_lines_do_not_overlap() -> None:
+    names = [f"a workload with a long name, {number}" for number in range(3)]
+    root = drawn({name: [(10, 100.0), (100, 100.0)] for name in names})
+    heights = sorted(float(t.get("y", "0")) for t in root.iter(f"{SVG}text") if t.text in names)
+    assert len(heights) == 3
     assert all(below - above >= 12 for above, below in pairwise(heights))
 
 
 @pytest.mark.parametrize(("value", "place"), [(1, 0.0), (10, 50.0), (100, 100.0)])
 def test_places_on_an_axis(value: float, place: float) -> None:
-    assert Axis(0, 2, 0.0, 100.0).at(value) == pytest.approx(place)
+    assert Axis(1, 100, 0.0, 100.0, is_logarithmic=True).at(value) == pytest.approx(place)

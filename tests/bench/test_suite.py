@@ -25,7 +25,6 @@ from bench.machine import (
     free_port,
     peak_bytes,
     resident_bytes,
-    resident_bytes_of,
 )
 from bench.results import AnyResult, Result, SchedulerResult
 from bench.suite import (
@@ -199,7 +198,7 @@ def test_a_tree_without_git_has_no_commit(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_another_process_is_seen_as_it_sees_itself() -> None:
-    assert resident_bytes_of(os.getpid()) == pytest.approx(resident_bytes(), rel=0.2)
+    assert resident_bytes(os.getpid()) == pytest.approx(resident_bytes(), rel=0.2)
 
 
 def test_cpu_time_is_counted_in_less_than_ticks() -> None:

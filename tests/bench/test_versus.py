@@ -61,11 +61,11 @@ COMPARISON = Comparison(
 def test_both_sides_bind_every_pod(tmp_path: Path) -> None:
     size = Size(nodes=12, placed=12, pods=6, warm_up=1)
     compared = compare_on(read_workload("preemption"), size, Binaries("", "", ""), 1, tmp_path)
-    assert [each.scheduler for each in compared.rounds] == [MOORING, KUBE_SCHEDULER]
-    for each in compared.rounds:
-        assert each.bound == each.pods == 6
-        assert 0 <= each.p50_ms <= each.p99_ms
-        assert min(each.scheduler_cpu_ms, each.api_server_cpu_ms, each.resident_bytes, each.seconds) > 0
+    assert [measured.scheduler for measured in compared.rounds] == [MOORING, KUBE_SCHEDULER]
+    for measured in compared.rounds:
+        assert measured.bound == measured.pods == 6
+        assert 0 <= measured.p50_ms <= measured.p99_ms
+        assert min(measured.scheduler_cpu_ms, measured.api_server_cpu_ms, measured.resident_bytes, measured.seconds) > 0
     assert compared.api_path[0].bindings_per_second > compared.api_path[0].pods_per_second > 0
 
 

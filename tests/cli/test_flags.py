@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 from click.testing import CliRunner
 
 from mooring.cli.errors import PROBLEMS_SHOWN_MAX, InputError, Problem, input_error
-from mooring.cli.flags import Flag, FlagType, FlagValue, ValueType, option_of, parse_value, shown
+from mooring.cli.flags import Flag, FlagType, FlagValue, ValueType, flag_options, parse_value, shown
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,12 @@ def test_what_is_shown(flag_type: FlagType, value: FlagValue, text: str) -> None
 def test_on_a_command_line(arguments: list[str], values: tuple[FlagValue, ...]) -> None:
     found: list[tuple[FlagValue, ...]] = []
     flags = (Flag("lead", FlagType.SWITCH, True, ""), Flag("paths", FlagType.LIST, ("x",), ""))
-    command = click.Command(
-        "c", params=[option_of(flag) for flag in flags], callback=lambda lead, paths: found.append((lead, paths))
-    )
+
+    @click.command
+    @flag_options({"": flags})
+    def command(lead: bool, paths: tuple[str, ...]) -> None:
+        found.append((lead, paths))
+
     assert CliRunner().invoke(command, arguments).exit_code == 0
     assert found == [values]
 
@@ -98,10 +101,9 @@ def test_files_that_a_shell_offers(
     for name in ("a.yaml", "b.json", "c.txt", "folder/c.yml", "folder/d.py"):
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
-    option = option_of(Flag("config", FlagType.FILE, "", "", endings=(".yaml", ".yml", ".json")))
-    kind = option.type
-    assert isinstance(kind, ValueType)
-    items: list[CompletionItem] = kind.shell_complete(click.Context(click.Command("c")), option, typed)
+    kind = ValueType(FlagType.FILE, (".yaml", ".yml", ".json"))
+    context, option = click.Context(click.Command("c")), click.Option(["--config"])
+    items: list[CompletionItem] = kind.shell_complete(context, option, typed)
     assert [item.value for item in items] == offered
 
 

@@ -66,12 +66,12 @@ def test_help_fits_a_terminal_and_is_grouped(command: str, monkeypatch: pytest.M
     assert [line for line in lines if "simulated node" in line] == [], "they are called hollow nodes"
     assert isinstance(main, click.Group)
     found = main.commands[command]
-    options = [each for each in found.params if isinstance(each, click.Option) and not each.hidden]
-    assert [each.name for each in options if not each.help] == [], "every option has a help"
+    options = [param for param in found.params if isinstance(param, click.Option) and not param.hidden]
+    assert [option.name for option in options if not option.help] == [], "every option has a help"
     if isinstance(found, SectionedCommand):
         at = lines.index("Other options:")
         assert lines[at + 1].strip().startswith("-h, --help"), "every option belongs to a section"
-        assert {name for names in found.sections.values() for name in names} <= {each.name for each in found.params}
+        assert {name for names in found.sections.values() for name in names} <= {param.name for param in found.params}
 
 
 def test_help_imports_neither_numpy_nor_rich_nor_yaml() -> None:

@@ -38,15 +38,18 @@ class RecordingHandler:
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.objects: dict[str, ApiObject] = {}
+        self._informers: list[Things] = []
 
     def register_with(self, informer: Things, name: str = "handler") -> RecordingHandler:
+        self._informers.append(informer)
         informer.add_handler(name, on_add=self.on_add, on_update=self.on_update, on_delete=self.on_delete)
         return self
 
-    def on_add(self, new: ApiObject, is_initial: bool) -> None:
+    def on_add(self, new: ApiObject) -> None:
         assert new.key not in self.objects
         self.objects[new.key] = new
-        self.calls.append(f"{'first ' if is_initial else ''}add {summary(new)}")
+        has_synced = all(informer.has_synced for informer in self._informers)
+        self.calls.append(f"{'' if has_synced else 'first '}add {summary(new)}")
 
     def on_update(self, old: ApiObject, new: ApiObject) -> None:
         assert self.objects[old.key] is old
@@ -133,7 +136,7 @@ def test_objects_of_the_first_list_are_marked_as_initial() -> None:
 def test_a_handler_added_later_gets_all_objects() -> None:
     informer = informer_with(thing("a", 1))
     informer.apply(Change.ADDED, thing("b", 2))
-    assert RecordingHandler().register_with(informer).calls == ["first add a@1", "first add b@2"]
+    assert RecordingHandler().register_with(informer).calls == ["add a@1", "add b@2"]
 
 
 def test_handlers_are_called_in_order_of_registration_after_the_copy_changed() -> None:
@@ -141,7 +144,7 @@ def test_handlers_are_called_in_order_of_registration_after_the_copy_changed() -
     calls: list[str] = []
     for name in ("one", "two"):
 
-        def on_add(view: ApiObject, is_initial: bool, name: str = name) -> None:
+        def on_add(view: ApiObject, name: str = name) -> None:
             calls.append(f"{name} {informer.lister.by_key(view.key) is view}")
 
         informer.add_handler(name, on_add=on_add)
@@ -174,7 +177,7 @@ def test_a_handler_registered_by_a_handler_gets_each_object_once() -> None:
     informer = Things("things")
     late = RecordingHandler()
 
-    def register_late(view: ApiObject, is_initial: bool) -> None:
+    def register_late(view: ApiObject) -> None:
         if view.key == "a":
             late.register_with(informer, "late")
 

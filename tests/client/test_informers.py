@@ -118,7 +118,7 @@ def test_an_informer_with_a_selection_gets_objects_that_enter_and_leave_it() -> 
         calls: list[str] = []
         informer.add_handler(
             "recorder",
-            on_add=lambda new, _: calls.append(f"add {new.key}"),
+            on_add=lambda new: calls.append(f"add {new.key}"),
             on_delete=lambda old: calls.append(f"delete {old.key}"),
         )
         await cluster.create("a")
@@ -221,7 +221,7 @@ class ConsistencyChecker:
         self.objects: dict[str, ApiObject] = {}
         self.faults: list[str] = []
 
-    def on_add(self, new: Pod, is_initial: bool) -> None:
+    def on_add(self, new: Pod) -> None:
         if new.key in self.objects:
             self.faults.append(f"{new.key} is added twice")
         self.objects[new.key] = new

@@ -185,7 +185,7 @@ def dump() -> list[Document]:
 
 
 def of_kind(documents: list[Document], kind: str) -> dict[str, Document]:
-    return {each["metadata"]["name"]: each for each in documents if each["kind"] == kind}
+    return {document["metadata"]["name"]: document for document in documents if document["kind"] == kind}
 
 
 def bindings(documents: list[Document]) -> dict[str, tuple[str | None, str]]:
@@ -491,7 +491,9 @@ def test_what_a_partial_dump_names_is_added() -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop"}, "spec": spec}
     system = {**pod, "metadata": {"name": "s"}, "spec": {"priorityClassName": "system-node-critical"}}
     assert implied_objects([system]) == []  # every cluster has this class, and rejects another one
-    assert [(each["kind"], each["metadata"]["name"]) for each in implied_objects([pod])] == [
+    assert [
+        (implied_object["kind"], implied_object["metadata"]["name"]) for implied_object in implied_objects([pod])
+    ] == [
         ("Namespace", "shop"),
         ("PriorityClass", "high"),
         ("RuntimeClass", "gvisor"),
@@ -513,7 +515,7 @@ def test_the_cluster_of_the_examples_is_cloned_as_a_whole() -> None:
         assert (report.failures, report.left_out) == ([], {})
         assert {condition(node, "Ready")[0] for node in await listed(api_server, NODE)} == {"True"}
 
-    with_clone([each.document for each in read_objects(sources, io.BytesIO())], scenario)
+    with_clone([read_object.document for read_object in read_objects(sources, io.BytesIO())], scenario)
 
 
 def test_pods_have_their_service_accounts() -> None:

@@ -73,7 +73,7 @@ def test_the_scheduler_plans_without_changing_anything(tmp_path: Path, processes
         assert [answer.code for answer in answers] == [200, 200]
         assert answers[0].body == answers[1].body
         result = answers[0].document()
-        assert sorted(each["node"] for each in result["placements"]) == ["node-0", "node-1"]
+        assert sorted(placement["node"] for placement in result["placements"]) == ["node-0", "node-1"]
         assert [each["reasons"] for each in result["pending"]] == [{"Insufficient cpu": 2}]
         fixes = up.ask("POST", "/plan", {"question": "fix", "podNames": ["default/large"]}).document()["fixes"]
         assert fixes[0]["changes"] == ["request 32 cpu instead of 99"]
@@ -137,7 +137,7 @@ def test_a_plan_is_an_object_that_is_created_only(tmp_path: Path, processes: str
         ]
         pods[2]["spec"]["priorityClassName"] = "system-node-critical"
         status = up.ask("POST", PLANS, a_plan(pods=pods)).document()["status"]
-        assert [each["pod"] for each in status["placements"]] == ["default/z", "default/x"]  # by priority
+        assert [placement["pod"] for placement in status["placements"]] == ["default/z", "default/x"]  # by priority
         assert [each["reasons"] for each in status["pending"]] == [
             {"Insufficient cpu": 2}
         ]  # requests default to limits

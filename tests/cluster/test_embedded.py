@@ -41,7 +41,9 @@ def test_nodes_are_ready_when_the_block_begins_and_nothing_is_left_when_it_ends(
         assert cluster.url in kubeconfig.read_text()
         with cluster.client() as api:
             nodes = official.CoreV1Api(api).list_node().items
-        ready = [each.status for node in nodes for each in node.status.conditions if each.type == "Ready"]
+        ready = [
+            condition.status for node in nodes for condition in node.status.conditions if condition.type == "Ready"
+        ]
         assert ready == ["True"] * 3
     assert not kubeconfig.parent.exists()
 

@@ -27,7 +27,7 @@ async def read(client: LoopbackClient, kind: Kind) -> Document:
 
 
 def endpoints_of(endpoint_slice: Document) -> tuple[list[str], list[int]]:
-    addresses = [address for each in endpoint_slice["endpoints"] for address in each["addresses"]]
+    addresses = [address for endpoint in endpoint_slice["endpoints"] for address in endpoint["addresses"]]
     return addresses, [port["port"] for port in endpoint_slice["ports"]]
 
 

@@ -125,7 +125,7 @@ async def _decided(server: ApiServer, place: tuple[Kind, str, str]) -> str:
     async def is_decided() -> bool:
         pod = msgspec.json.decode(await server.client.get(*place))
         conditions = pod.get("status", {}).get("conditions", ())
-        messages = [each.get("message", "") for each in conditions if each["type"] == "PodScheduled"]
+        messages = [condition.get("message", "") for condition in conditions if condition["type"] == "PodScheduled"]
         found[:] = [pod["spec"].get("nodeName") or "".join(messages)]
         return bool(found[0])
 

@@ -136,7 +136,7 @@ async def a_leader_that_was_stopped_past_its_lease_sends_nothing(server: ApiServ
         stopped.signal(signal.SIGCONT)
         assert await stopped.wait_end() == 1
         assert "leader election lost" in stopped.log
-        late = [each for each in old.writes[seen:] if "/leases/" not in each]
+        late = [write for write in old.writes[seen:] if "/leases/" not in write]
         assert late == []
 
 
@@ -160,7 +160,7 @@ async def _shows_itself(server: ApiServer, scheduler: SchedulerProcess) -> None:
     assert code == 200
     assert re.search(r'^rest_client_requests_total\{code="201",host="127.0.0.1:\d+",method="POST"\} ', metrics, re.M)
     decisions = json.loads((await _asked(scheduler, "/debug/decisions", TOKEN))[1])
-    assert [(each["pod"], each["result"]) for each in decisions] == [("default/shown-0", "Success")]
+    assert [(decision["pod"], decision["result"]) for decision in decisions] == [("default/shown-0", "Success")]
     cache = json.loads((await _asked(scheduler, "/debug/cache", TOKEN))[1])
     assert cache["counts"]["nodes"] == 3
     configuration = json.loads((await _asked(scheduler, "/configz", TOKEN))[1])["componentconfig"]

@@ -40,7 +40,7 @@ def create_pod(up: Up, namespace: str, body: dict[str, Any]) -> Answer:
 
 
 def token_volumes(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    return [each for each in spec.get("volumes", []) if each["name"].startswith("kube-api-access-")]
+    return [volume for volume in spec.get("volumes", []) if volume["name"].startswith("kube-api-access-")]
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
@@ -110,7 +110,7 @@ def test_the_kubernetes_service_leads_to_the_server(tmp_path: Path) -> None:
                 return bool(found.get("ports")) and found["ports"][0]["port"] == wanted[1]
 
             found = wait(up, path, is_right)
-            assert [each["addresses"] for each in found["endpoints"]] == [wanted[0]]
+            assert [endpoint["addresses"] for endpoint in found["endpoints"]] == [wanted[0]]
             endpoints = wait(up, "/api/v1/namespaces/default/endpoints/kubernetes", lambda found: found.get("subsets"))
             assert endpoints["subsets"][0]["ports"] == [{"name": "https", "port": up.port, "protocol": "TCP"}]
             assert up.end(signal.SIGTERM) == 0

@@ -334,7 +334,7 @@ def test_what_if_plans_a_manifest_and_a_changed_pod(seen: Up, browser: Browser) 
     press_button(browser, "Plan")
     browser.wait("document.querySelector('.whatif .problem')?.innerText.includes('<img src=x>')")
     assert browser.evaluate("document.querySelectorAll('img').length") == 0
-    assert [each for each in browser.problems if "422" not in each] == []
+    assert [problem for problem in browser.problems if "422" not in problem] == []
 
 
 @pytest.mark.parametrize("width", [1280, 400])
@@ -361,7 +361,7 @@ def test_long_texts_stay_within_the_page(up: Up, browser: Browser) -> None:
         assert up.ask("PATCH", f"/api/v1/nodes/node-{number}", change, headers=merge).code == 200
     name = "long-" * 12 + "name"
     create_pod(up, name, "99", nodeSelector={f"example.com/{'k' * 60}": "v" * 60})
-    wait_until(lambda: any(each["pod"] == f"default/{name}" for each in data(up, "overview")["rejections"]))
+    wait_until(lambda: any(rejection["pod"] == f"default/{name}" for rejection in data(up, "overview")["rejections"]))
     for width in (1280, 400):
         browser.resize(width, 900)
         for address, text in (

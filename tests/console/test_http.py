@@ -149,7 +149,7 @@ def test_the_data_show_queue_nodes_and_decisions(tmp_path: Path, processes: str)
         create_pod(up, "gated", "1", schedulingGates=[{"name": "example.com/wait"}])
         wait_until(lambda: (data(up, "overview") or {}).get("bound") == 1, why=up.log)
         reasons = {("Insufficient cpu", 1), ("gated by SchedulingGates", 1)}
-        wait_until(lambda: {tuple(each) for each in data(up, "overview")["reasons"]} == reasons)
+        wait_until(lambda: {tuple(reason) for reason in data(up, "overview")["reasons"]} == reasons)
         overview = data(up, "overview")
         assert (overview["nodes"], overview["pods"], overview["counts"]["gated"]) == (4, 1, 1)
         assert overview["rejections"][0]["pod"] == "default/large"
@@ -201,7 +201,7 @@ def test_the_data_show_queue_nodes_and_decisions(tmp_path: Path, processes: str)
         assert "nearestNodes" not in data(up, "explain?pod=default/small")
         assert 'cpu: "5"' in data(up, "manifest?pod=default/small")["manifest"]
         assert up.ask("GET", "/console/data/manifest?pod=default/nothing").code == 404
-        fits = {each["type"]: each for each in data(up, f"fits?node={used}")["types"]}
+        fits = {pod_type["type"]: pod_type for pod_type in data(up, f"fits?node={used}")["types"]}
         assert (fits["Pod default/small"]["fits"], fits["Pod default/large"]["fits"]) == (1, 0)
         assert fits["Pod default/large"]["reason"] == "Insufficient cpu"
         assert up.ask("GET", "/console/data/fits?node=nothing").code == 404
@@ -312,7 +312,7 @@ def test_a_manifest_is_planned_as_if_it_were_created(tmp_path: Path, processes: 
         assert "replicas: 3" in found["manifest"]
         wait_until(lambda: nodes(up)["names"] == ["node-0", "node-1"])
         plan = up.ask("POST", "/console/data/plan", {"pods": found["pods"], "copies": found["copies"]}).document()
-        assert sorted(each["node"] for each in plan["placements"]) == ["node-0", "node-1"]
+        assert sorted(placement["node"] for placement in plan["placements"]) == ["node-0", "node-1"]
         assert [each["pod"] for each in plan["pending"]] == ["default/web-new-2"]
         assert up.ask("GET", "/apis/apps/v1/deployments").document()["items"] == []
         assert up.ask("GET", "/api/v1/namespaces/default/pods").document()["items"] == []

@@ -125,7 +125,7 @@ def test_a_scheduler_serves_its_console_to_the_link_in_its_log(tmp_path: Path) -
 )
 def test_a_manifest_is_planned_with_nodes_that_are_removed(tmp_path: Path, options: Sequence[str]) -> None:
     with running(tmp_path, *WITHOUT_SCHEDULER) as up:
-        arguments = [each.format(port=free_port()) for each in options]
+        arguments = [option.format(port=free_port()) for option in options]
         with serving(*arguments, "--kubeconfig", str(up.kubeconfig)) as console:
             session = console.logged_in()
             code, _, _ = console.ask("/console/data/pods", session, "POST", {"manifest": MANIFEST})
@@ -138,7 +138,7 @@ def test_a_manifest_is_planned_with_nodes_that_are_removed(tmp_path: Path, optio
             request = {"pods": found["pods"], "copies": found["copies"]}
             code, plan = console.post("plan", session, {**request, "question": "removeNodes", "nodes": ["node-0"]})
             assert code == 200, plan
-            assert sorted(each["node"] for each in plan["placements"]) == ["node-1", "node-2"]
+            assert sorted(placement["node"] for placement in plan["placements"]) == ["node-1", "node-2"]
             code, wrong = console.post("pods", session, {"manifest": MANIFEST.replace("image: i,", "image: '',")})
             assert (code, b"image" in wrong) == (422, True)
         assert up.ask("GET", "/apis/apps/v1/deployments").document()["items"] == []
@@ -160,9 +160,9 @@ def test_any_cluster_can_be_watched_and_nothing_in_it_changes(tmp_path: Path, br
             browser.wait("document.body.innerText.includes('can be paused')")
             assert browser.problems == []
         pods = up.ask("GET", "/api/v1/pods").document()["items"]
-        assert all("nodeName" not in each["spec"] and "conditions" not in each["status"] for each in pods)
+        assert all("nodeName" not in pod["spec"] and "conditions" not in pod["status"] for pod in pods)
         events = up.ask("GET", "/apis/events.k8s.io/v1/events").document()["items"]
-        assert not any(each["regarding"]["kind"] == "Pod" for each in events)
+        assert not any(event["regarding"]["kind"] == "Pod" for event in events)
 
 
 def let_read_nodes_and_pods(up: Up) -> None:

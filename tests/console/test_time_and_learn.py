@@ -96,7 +96,7 @@ def test_time_shows_the_map_and_the_queue_as_they_were(up: Up, browser: Browser)
     def samples() -> list[Any]:
         return list((data(up, "past") or {}).get("samples", ()))
 
-    rejected_s = ceil(wait_until(lambda: [each[0] for each in samples() if each[2] == 1])[-1])
+    rejected_s = ceil(wait_until(lambda: [sample[0] for sample in samples() if sample[2] == 1])[-1])
     wait_until(lambda: SystemClock().wall_s() > rejected_s + 1)  # the slider has whole seconds
     for number in range(2):
         create_pod(up, f"later-{number}", "5")

@@ -220,7 +220,7 @@ def member(
     since = format_rfc3339(NOW_S - ready_for_s)
     ready = {"type": "Ready", "status": "True" if is_ready else "False", "lastTransitionTime": since}
     names = {"statefulset.kubernetes.io/pod-name": name, "controller-revision-hash": revision, "app": "db"}
-    volumes = [{"name": each, "persistentVolumeClaim": {"claimName": f"{each}-{name}"}} for each in claims]
+    volumes = [{"name": claim, "persistentVolumeClaim": {"claimName": f"{claim}-{name}"}} for claim in claims]
     return view_of(
         Pod,
         identity(name, state == "going") | {"labels": {**names, **(labels or {})}},

@@ -24,9 +24,7 @@ class WelcomeController(Controller):
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self._namespaces = context.informers.informer(Namespace)
-        self._namespaces.add_handler(
-            self.name, on_add=lambda namespace, is_initial: self.queue.add(namespace.metadata.name)
-        )
+        self._namespaces.add_handler(self.name, on_add=lambda namespace: self.queue.add(namespace.metadata.name))
 
     async def sync(self, key: str) -> Outcome:
         if self._namespaces.lister.by_key(key) is None:

@@ -71,7 +71,11 @@ class AdoptionFixture:
 
     async def owners(self) -> list[str]:
         found = decode_as(Pod, await self.client.get(POD, "default", "p"))
-        return [each.name for each in found.metadata.owner_references if each.controller and each.block_owner_deletion]
+        return [
+            owner_reference.name
+            for owner_reference in found.metadata.owner_references
+            if owner_reference.controller and owner_reference.block_owner_deletion
+        ]
 
 
 def run_story(story: Callable[[AdoptionFixture], Awaitable[None]]) -> None:

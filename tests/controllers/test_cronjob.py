@@ -45,7 +45,10 @@ async def end_jobs(world: World, type: str = "Complete") -> None:
     for job in await world.list(JOB):
         if not job.get("status", {}).get("conditions"):
             types = ("SuccessCriteriaMet" if type == "Complete" else "FailureTarget", type)
-            status: Document = {"conditions": [{"type": each, "status": "True"} for each in types], "startTime": now}
+            status: Document = {
+                "conditions": [{"type": condition_type, "status": "True"} for condition_type in types],
+                "startTime": now,
+            }
             if type == "Complete":
                 status["completionTime"] = now
             await world.patch(JOB, job["metadata"]["name"], {"status": status}, "status")

@@ -10,6 +10,8 @@ import pytest
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import POD, REPLICA_SET, RESOURCE_QUOTA, Kind
+from mooring.api.views.meta import ObjectMeta
+from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import ReplicaSet
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
@@ -19,7 +21,6 @@ from mooring.client.informer import Informer
 from mooring.client.interface import Change, JsonObject, PatchForm
 from mooring.controllers.documents import (
     document_of,
-    is_being_deleted,
     is_namespace_terminating,
     owner_reference,
     read_document,
@@ -42,7 +43,7 @@ def has_seen_nothing(revision: str) -> bool:
 def test_creations_are_counted_down() -> None:
     expectations = Expectations(VirtualClock(), has_seen_nothing)
     assert expectations.are_met("a")
-    expectations.expect_creations("a", 2)
+    expectations.expect("a", creations=2)
     expectations.creation_seen("a")
     assert not expectations.are_met("a")
     expectations.creation_seen("a")
@@ -51,7 +52,7 @@ def test_creations_are_counted_down() -> None:
 
 def test_a_deletion_counts_once() -> None:
     expectations = Expectations(VirtualClock(), has_seen_nothing)
-    expectations.expect_deletions("a", ["p1", "p2"])
+    expectations.expect("a", deletions=["p1", "p2"])
     expectations.deletion_seen("a", "p1")
     expectations.deletion_seen("a", "p1")
     assert not expectations.are_met("a")
@@ -62,7 +63,7 @@ def test_a_deletion_counts_once() -> None:
 def test_what_is_never_seen_is_given_up() -> None:
     clock = VirtualClock()
     expectations = Expectations(clock, has_seen_nothing)
-    expectations.expect("a", 1, ["p1"])
+    expectations.expect("a", creations=1, deletions=["p1"])
     clock.advance_to(EXPECTED_S_MAX)
     assert not expectations.are_met("a")
     clock.advance_to(EXPECTED_S_MAX + 1)
@@ -71,7 +72,7 @@ def test_what_is_never_seen_is_given_up() -> None:
 
 def test_what_is_forgotten_is_not_expected() -> None:
     expectations = Expectations(VirtualClock(), has_seen_nothing)
-    expectations.expect_creations("a", 1)
+    expectations.expect("a", creations=1)
     expectations.forget("a")
     expectations.creation_seen("a")
     expectations.deletion_seen("a", "p")
@@ -81,7 +82,7 @@ def test_what_is_forgotten_is_not_expected() -> None:
 def test_what_came_and_went_unseen_is_met_by_an_informer_that_is_newer() -> None:
     seen = ["1"]
     expectations = Expectations(VirtualClock(), lambda revision: int(revision) <= int(seen[-1]))
-    expectations.expect_creations("a", 3)
+    expectations.expect("a", creations=3)
     expectations.creation_answered("a", "10")
     expectations.creation_failed("a")
     seen.append("20")
@@ -92,7 +93,7 @@ def test_what_came_and_went_unseen_is_met_by_an_informer_that_is_newer() -> None
 
 def test_an_informer_that_is_older_has_seen_nothing_yet() -> None:
     expectations = Expectations(VirtualClock(), lambda revision: int(revision) <= 9)
-    expectations.expect("a", 1, ["p1"])
+    expectations.expect("a", creations=1, deletions=["p1"])
     expectations.creation_answered("a", "10")
     expectations.deletion_seen("a", "p1")
     assert not expectations.are_met("a")
@@ -102,14 +103,14 @@ def test_an_informer_that_is_older_has_seen_nothing_yet() -> None:
 
 def test_deletions_are_reported_whatever_happens() -> None:
     expectations = Expectations(VirtualClock(), lambda revision: True)
-    expectations.expect("a", 1, ["p1"])
+    expectations.expect("a", creations=1, deletions=["p1"])
     expectations.creation_answered("a", "10")
     assert not expectations.are_met("a"), "the informer has the pod, and will report its deletion"
 
 
 def test_versions_that_are_no_numbers_prove_nothing() -> None:
     expectations = Expectations(VirtualClock(), lambda revision: True)
-    expectations.expect_creations("a", 1)
+    expectations.expect("a", creations=1)
     expectations.creation_answered("a", "abc")
     assert not expectations.are_met("a")
 
@@ -213,7 +214,7 @@ class PodControlFixture:
         self.control = PodControl(self.client, EventRecorder(self._tell, "test"), clock, self.expectations)
 
     def _tell(self, key: EventKey, note: str) -> None:
-        self.recorded.append((key[5].name, key[2], note))
+        self.recorded.append((key.regarding.name, key.reason, note))
 
 
 def play_pod_control(story: Callable[[PodControlFixture], Awaitable[None]], *faults: Fault) -> None:
@@ -252,19 +253,23 @@ def test_a_pod_of_a_template() -> None:
     }
 
 
+def pod_named(name: str) -> Pod:
+    return Pod(metadata=ObjectMeta(namespace="default", name=name))
+
+
 def test_creations_and_deletions_are_reported() -> None:
     async def story(fixture: PodControlFixture) -> None:
         pod = pod_of_template(template({"app": "web"}), OWNER)
         [created] = await fixture.control.create("default", pod, OWNER)
         assert isinstance(created, CreatedPod)
         name = created.name
-        await fixture.control.delete("default", name, OWNER)
+        await fixture.control.delete(pod_named(name), OWNER)
         assert fixture.recorded == [
             ("web", "SuccessfulCreate", f"Created pod: {name}"),
             ("web", "SuccessfulDelete", f"Deleted pod: {name}"),
         ]
         with pytest.raises(NotFoundError):
-            await fixture.control.delete("default", name, OWNER)
+            await fixture.control.delete(pod_named(name), OWNER)
         assert len(fixture.recorded) == 2
 
     play_pod_control(story)
@@ -279,7 +284,7 @@ def test_failures_are_reported() -> None:
         assert isinstance(created, CreatedPod)
         name = created.name
         with pytest.raises(PodControlError, match="unable to delete pods: "):
-            await fixture.control.delete("default", name, OWNER)
+            await fixture.control.delete(pod_named(name), OWNER)
         assert [reason for _, reason, _ in fixture.recorded] == ["FailedCreate", "SuccessfulCreate", "FailedDelete"]
 
     play_pod_control(story, Fault("create", Outcome.BROKEN), Fault("delete", Outcome.BROKEN))
@@ -348,11 +353,11 @@ def test_pods_of_one_template_are_created_in_batches(
 ) -> None:
     async def scenario(api_server: ApiServer, _: LoopbackClient) -> None:
         client, recorded = CountingClient(api_server), list[str]()
-        recorder = EventRecorder(lambda key, note: recorded.append(key[2]), "test")
+        recorder = EventRecorder(lambda key, note: recorded.append(key.reason), "test")
         expectations = Expectations(api_server.clock, lambda revision: True)
         control = PodControl(client, recorder, api_server.clock, expectations)
         pod = pod_of_template(template({"app": "web"}), OWNER)
-        expectations.expect_creations(OWNER.key, count)
+        expectations.expect(OWNER.key, creations=count)
         created, error = await control.create_pods(
             OWNER, count, lambda number: pod if is_one_template else {**pod}, lambda: sum(client.batches) < wanted_max
         )
@@ -375,11 +380,11 @@ def test_each_rejected_pod_of_a_batch_is_told_and_no_longer_expected() -> None:
             await client.create(RESOURCE_QUOTA, "default", quota)
             await client.patch(RESOURCE_QUOTA, "default", "few", used, form=PatchForm.MERGE, subresource="status")
             recorded = list[str]()
-            recorder = EventRecorder(lambda key, note: recorded.append(key[2]), "test")
+            recorder = EventRecorder(lambda key, note: recorded.append(key.reason), "test")
             expectations = Expectations(clock, lambda revision: False)
             control = PodControl(client, recorder, clock, expectations)
             pod = pod_of_template(template({"app": "web"}), OWNER)
-            expectations.expect_creations(OWNER.key, 10)
+            expectations.expect(OWNER.key, creations=10)
             created, error = await control.create_pods(OWNER, 10, lambda number: pod)
             assert created == 5
             assert isinstance(error, ForbiddenError)
@@ -437,4 +442,3 @@ def test_controller_references() -> None:
         "controller": True,
         "blockOwnerDeletion": True,
     }
-    assert not is_being_deleted(view.metadata)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from mooring.api.kinds import POD, REPLICA_SET
@@ -21,11 +19,8 @@ from mooring.controllers.context import DONE, Controller, ControllerContext, Out
 from mooring.controllers.manager import CONTROLLERS, NOT_IMPLEMENTED, OLD_NAMES, ControllerManager, enabled_names
 from mooring.controllers.served_kinds import ServedKinds, kinds_of
 from mooring.controllers.settings import (
-    IN_PROCESS_DEFAULTS,
     ControllerSettings,
     SettingError,
-    flag_names,
-    settings_of_flags,
 )
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
@@ -96,7 +91,7 @@ def test_a_manager_that_is_stopped_finishes_and_ends() -> None:
             async with TaskGroup("test") as group:
                 group.start(manager.run(), name="manager")
                 await manager.wait_working()
-                assert manager.statistics()["replicaset-controller"]["depth"] == 0
+                assert [controller.queue.statistics()["depth"] for controller in manager.controllers] == [0]
                 await client.create(REPLICA_SET, "default", replica_set("web", replicas=2))
                 await clock.wait(1)
                 manager.stop()
@@ -164,7 +159,7 @@ def test_an_enabled_controller_that_is_not_implemented_is_reported(caplog: pytes
 
 @pytest.mark.parametrize("enabled", [("*",), ("garbage-collector-controller", "job-controller")])
 def test_the_garbage_collector_is_switched_off_by_its_flag(enabled: tuple[str, ...]) -> None:
-    settings = settings_of_flags({"--enable-garbage-collector": "false"})
+    settings = ControllerSettings(enable_garbage_collector=False)
     manager = ControllerManager(NO_CLIENT, VirtualClock(), Entropy(2), settings, enabled)
     names = {controller.name for controller in manager.controllers}
     assert "garbage-collector-controller" not in names
@@ -177,60 +172,6 @@ def test_no_controller_is_both_here_and_not_here() -> None:
 
 def test_each_old_name_stands_for_a_name_of_today() -> None:
     assert set(OLD_NAMES.values()) <= NOT_IMPLEMENTED | CONTROLLERS.keys()
-
-
-# --- Flags of the controllers ----------------------------------------------------------------------------------------
-
-
-def test_flags_have_the_names_of_kube_controller_manager() -> None:
-    names = flag_names()
-    assert names["--node-monitor-grace-period"] == "node_monitor_grace_period_s"
-    assert names["--concurrent-deployment-syncs"] == "concurrent_deployment_syncs"
-    assert names["--node-eviction-rate"] == "node_eviction_rate"
-
-
-def test_flags_are_read_by_their_kind() -> None:
-    flags = {
-        "--node-monitor-period": "500ms",
-        "--node-eviction-rate": "10",
-        "--large-cluster-size-threshold": "7",
-        "--enable-garbage-collector": "false",
-    }
-    assert settings_of_flags(flags) == ControllerSettings(
-        node_monitor_period_s=0.5,
-        node_eviction_rate=10.0,
-        large_cluster_size_threshold=7,
-        enable_garbage_collector=False,
-    )
-
-
-def test_settings_without_a_flag_keep_the_given_defaults() -> None:
-    flags = {"--concurrent-replicaset-syncs": "7"}
-    assert settings_of_flags(flags, IN_PROCESS_DEFAULTS) == replace(IN_PROCESS_DEFAULTS, concurrent_replicaset_syncs=7)
-    assert settings_of_flags(flags) == ControllerSettings(concurrent_replicaset_syncs=7)
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("0", 0.0), ("5250ms", 5.25), ("1m30s", 90.0), ("1h", 3600.0), ("1.5s", 1.5)]
-)
-def test_durations(text: str, seconds: float) -> None:
-    settings = settings_of_flags({"--node-monitor-period": text})
-    assert settings.node_monitor_period_s == pytest.approx(seconds)
-
-
-@pytest.mark.parametrize(
-    ("flag", "text"),
-    [
-        ("--no-such-flag", "1"),
-        ("--node-monitor-period", "5"),
-        ("--node-monitor-period", "soon"),
-        ("--concurrent-rc-syncs", "many"),
-        ("--enable-garbage-collector", "perhaps"),
-    ],
-)
-def test_what_cannot_be_read_is_refused(flag: str, text: str) -> None:
-    with pytest.raises(SettingError):
-        settings_of_flags({flag: text})
 
 
 # --- Which kinds there are to ask for --------------------------------------------------------------------------------

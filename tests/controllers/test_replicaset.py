@@ -16,13 +16,11 @@ from mooring.api.labels import LabelMatcher
 from mooring.api.views.workloads import ReplicationController
 from mooring.controllers.pod_indexes import LabelsKey, StateCounts
 from mooring.controllers.replicaset import (
-    CreateReplicas,
-    DeleteReplicas,
     PodCounts,
     count_from_index,
     count_pods,
-    plan_size,
     plan_status,
+    pods_to_add,
     selector_of,
     status_document,
 )
@@ -46,7 +44,14 @@ def bare_pod(name: str, **labels: str) -> Document:
 
 
 def owner_of(pod: Document) -> str:
-    return next((each["name"] for each in pod["metadata"].get("ownerReferences", []) if each.get("controller")), "")
+    return next(
+        (
+            owner_reference["name"]
+            for owner_reference in pod["metadata"].get("ownerReferences", [])
+            if owner_reference.get("controller")
+        ),
+        "",
+    )
 
 
 def run_story(story: Story) -> None:
@@ -263,17 +268,17 @@ def counts_by_labels(**counts: int) -> dict[LabelsKey, StateCounts]:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "active", "action"),
+    ("wanted", "active", "count"),
     [
-        pytest.param(3, 3, None, id="enough"),
-        pytest.param(3, 1, CreateReplicas(2), id="too few"),
-        pytest.param(3, 5, DeleteReplicas(2), id="too many"),
-        pytest.param(10_000, 0, CreateReplicas(500), id="no more than five hundred come at once"),
-        pytest.param(0, 10_000, DeleteReplicas(500), id="or go"),
+        pytest.param(3, 3, 0, id="enough"),
+        pytest.param(3, 1, 2, id="too few"),
+        pytest.param(3, 5, -2, id="too many"),
+        pytest.param(10_000, 0, 500, id="no more than five hundred come at once"),
+        pytest.param(0, 10_000, -500, id="or go"),
     ],
 )
-def test_the_size(wanted: int, active: int, action: object) -> None:
-    assert plan_size(replica_set_view("web", replicas=wanted), active) == action
+def test_the_size(wanted: int, active: int, count: int) -> None:
+    assert pods_to_add(replica_set_view("web", replicas=wanted), active) == count
 
 
 def test_pods_counted_one_by_one() -> None:

@@ -71,7 +71,9 @@ def test_a_pod_gets_a_claim_of_its_template_which_goes_when_the_pod_ends() -> No
         assert metadata["name"].startswith("p-gpu-")
         assert metadata["labels"] == {"from": "t"}
         assert metadata["annotations"] == {"resource.kubernetes.io/pod-claim-name": "gpu"}
-        assert [(each["kind"], each["name"]) for each in metadata["ownerReferences"]] == [("Pod", "p")]
+        assert [
+            (owner_reference["kind"], owner_reference["name"]) for owner_reference in metadata["ownerReferences"]
+        ] == [("Pod", "p")]
         assert claim["spec"] == SPEC
         status = (await world.get(POD, "p"))["status"]
         assert status["resourceClaimStatuses"] == [{"name": "gpu", "resourceClaimName": metadata["name"]}]

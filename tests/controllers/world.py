@@ -156,7 +156,10 @@ class World:
     async def conditions(self, name: str, kind: Kind = DEPLOYMENT) -> dict[str, tuple[str, str]]:
         """(status, reason) by type."""
         status = (await self.get(kind, name)).get("status", {})
-        return {each["type"]: (each["status"], each.get("reason", "")) for each in status.get("conditions", [])}
+        return {
+            condition["type"]: (condition["status"], condition.get("reason", ""))
+            for condition in status.get("conditions", [])
+        }
 
     async def events(self, reason: str = "") -> RecordedEvents:
         """(object, reason, message) of each event."""

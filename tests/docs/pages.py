@@ -117,4 +117,4 @@ def _written_ids(decorator: ast.expr) -> Iterator[str]:
         if isinstance(node, ast.keyword) and node.arg == "id" and isinstance(node.value, ast.Constant):
             yield str(node.value.value)
         elif isinstance(node, ast.keyword) and node.arg == "ids" and isinstance(node.value, ast.List):
-            yield from (str(each.value) for each in node.value.elts if isinstance(each, ast.Constant))
+            yield from (str(elt.value) for elt in node.value.elts if isinstance(elt, ast.Constant))

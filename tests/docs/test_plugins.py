@@ -23,7 +23,6 @@ from mooring.scheduler.queue.queueing_hints import registered_kinds
 from tests.builders import node, pod
 from tests.docs.pages import page
 from tests.scheduler.harness import decide, engine_of
-from tests.scheduler.stories.actors import with_plugins
 from tests.scheduler.stories.test_user_plugins import LICENCE_DEFINITION
 from tests.scheduler.world import World, play
 
@@ -90,8 +89,6 @@ def test_the_examples_work(tmp_path: Path) -> None:
 
 
 def test_the_hint_of_the_example_queues_the_pod(tmp_path: Path) -> None:
-    config, registry = with_plugins(_plugins(tmp_path, GUIDE.blocks("python")[3])["QuietPlease"])
-
     async def story(world: World) -> None:
         await world.create(node("n1", labels={"noise": "loud"}), pod("db"))
         await world.settle()
@@ -105,13 +102,12 @@ def test_the_hint_of_the_example_queues_the_pod(tmp_path: Path) -> None:
         await world.settle()
         assert await world.node_of("db") == "n2"
 
-    play(story, config=config, registry=registry)
+    play(story, plugins=(_plugins(tmp_path, GUIDE.blocks("python")[3])["QuietPlease"],))
 
 
 def test_the_example_of_a_custom_kind_waits_for_one(tmp_path: Path) -> None:
     plugin = _plugins(tmp_path, GUIDE.blocks("python")[4])["Licensed"]
     (registered,) = plugin(engine_of().columns).events_to_register()
-    config, registry = with_plugins(plugin)
 
     async def story(world: World) -> None:
         await world.client.create(CUSTOM_RESOURCE_DEFINITION, "", LICENCE_DEFINITION)
@@ -123,12 +119,10 @@ def test_the_example_of_a_custom_kind_waits_for_one(tmp_path: Path) -> None:
         await world.settle()
         assert await world.node_of("web") == "n1"
 
-    play(story, config=config, registry=registry)
+    play(story, plugins=(plugin,))
 
 
 def test_the_example_of_permit_holds_a_job_together(tmp_path: Path) -> None:
-    config, registry = with_plugins(_plugins(tmp_path, GUIDE.blocks("python")[5])["Together"])
-
     async def story(world: World) -> None:
         job = {"job": "train", "job-size": "3"}
         await world.create(node("n1", cpu=4), pod("alone", cpu=1), *(pod(f"t{n}", cpu=1, labels=job) for n in range(2)))
@@ -138,7 +132,7 @@ def test_the_example_of_permit_holds_a_job_together(tmp_path: Path) -> None:
         await world.settle()
         assert [await world.node_of(f"t{n}") for n in range(3)] == ["n1", "n1", "n1"]
 
-    play(story, config=config, registry=registry)
+    play(story, plugins=(_plugins(tmp_path, GUIDE.blocks("python")[5])["Together"],))
 
 
 def _plugins(folder: Path, text: str) -> dict[str, Any]:

@@ -10,10 +10,11 @@ import pytest
 import yaml
 
 from mooring.apiserver.http.request import RequestLimits
-from mooring.cli.scheduler.command import FLAGS, all_flags
-from mooring.cli.up.command import up
+from mooring.cli.flags import parse_value
+from mooring.cli.scheduler.command import FLAGS, OWN_SECTION, all_flags
+from mooring.cli.up.command import controller_flags, up
 from mooring.cluster.scheduler_pages import LISTED
-from mooring.controllers.settings import ControllerSettings, flag_names, settings_of_flags
+from mooring.controllers.settings import KUBERNETES_DEFAULTS
 from mooring.kubelet.node_templates import TEMPLATE_FIELDS, load_node_templates
 from mooring.kubelet.simulated.stage_file import BUILTIN_STAGE_SETS, STAGE_FIELDS, read_stage_sets
 from mooring.scheduler.config.load import load_configuration
@@ -27,19 +28,18 @@ def names_under(section: str) -> list[str]:
 
 
 def test_every_option_is_explained() -> None:
-    options = [max(each.opts, key=len) for each in up.params if isinstance(each, click.Option)]
+    options = [max(param.opts, key=len) for param in up.params if isinstance(param, click.Option)]
     assert names_under("Options") == options
 
 
 def test_every_flag_of_the_controllers_has_its_default() -> None:
-    defaults = ControllerSettings()
     documented = {row.cells[0].strip("`"): row.cells[1] for row in GUIDE.rows if row.section == "Options"}
-    for flag, name in flag_names().items():
-        assert settings_of_flags({flag: documented[flag]}) == defaults, f"{flag} is {getattr(defaults, name)}"
+    for flag in controller_flags(KUBERNETES_DEFAULTS):
+        assert parse_value(flag.flag_type, documented[f"--{flag.name}"]) == flag.default, flag
 
 
 def test_every_limit_is_explained() -> None:
-    assert names_under("Limits") == [each.name for each in fields(RequestLimits) if each.name != "retry_after_s"]
+    assert names_under("Limits") == [field.name for field in fields(RequestLimits) if field.name != "retry_after_s"]
 
 
 # --- The page about kubelets names every stage set and every field, and its example loads ----------------------------
@@ -51,7 +51,7 @@ PAGE = page("docs/kubelets.md")
 def test_every_built_in_stage_set_is_on_the_page() -> None:
     table = PAGE.text.partition("| built-in stage set |")[2].partition("\n\n")[0]
     told = re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)
-    assert sorted(told) == sorted(each.name for each in read_stage_sets(BUILTIN_STAGE_SETS))
+    assert sorted(told) == sorted(read_stage_set.name for read_stage_set in read_stage_sets(BUILTIN_STAGE_SETS))
 
 
 def test_every_field_of_a_stage_is_on_the_page() -> None:
@@ -91,7 +91,7 @@ def test_every_flag_that_is_named_exists() -> None:
 
 
 def test_flags_of_our_own_are_explained() -> None:
-    for flag in FLAGS["mooring"]:
+    for flag in FLAGS[OWN_SECTION]:
         assert f"`--{flag.name}`" in RUNNING_PAGE
 
 

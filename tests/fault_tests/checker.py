@@ -117,7 +117,7 @@ class SeenPod(_View, frozen=True):
 
     @property
     def is_ready(self) -> bool:
-        return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
+        return any(condition.type == "Ready" and condition.status == "True" for condition in self.status.conditions)
 
     def ordinal(self) -> int:
         """Of a pod of a StatefulSet."""
@@ -130,7 +130,7 @@ class SeenPod(_View, frozen=True):
         return names[0][0] if names else ""
 
     def cpu_milli(self) -> int:
-        return sum(cpu_milli_of(each.resources.requests.get("cpu", "0")) for each in self.spec.containers)
+        return sum(cpu_milli_of(container.resources.requests.get("cpu", "0")) for container in self.spec.containers)
 
 
 class NodeStatus(_View, frozen=True):
@@ -336,7 +336,7 @@ class InvariantChecker:
         """Only generations that the controller may still act on count."""
         limits = self._limits.setdefault(seen.metadata.uid, {})
         limits[seen.metadata.generation] = seen.pods_max()
-        for generation in [each for each in limits if each < seen.status.observed_generation]:
+        for generation in [limit for limit in limits if limit < seen.status.observed_generation]:
             del limits[generation]
 
     def _check_growth(self, revision: int, size_before: int, now: SeenWorkload) -> None:

@@ -39,7 +39,6 @@ from mooring.kubelet.simulated.stage_file import load_stage_sets
 from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config.profiles import expand_profiles
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.users import User as Identity
 from mooring.store.interface import Record
 from mooring.store.memory import MemoryStore
@@ -94,7 +93,11 @@ class Outcome:
         if self.is_good:
             return head
         return "\n".join(
-            [head, *(f"  {each}" for each in self.violations), f"replay: python -m tests.fault_tests {self.seed}"]
+            [
+                head,
+                *(f"  {violation}" for violation in self.violations),
+                f"replay: python -m tests.fault_tests {self.seed}",
+            ]
         )
 
 
@@ -130,13 +133,12 @@ def collect_between() -> Iterator[None]:
     Otherwise the collector takes a third of the time.
     """
     gc.collect()
-    gc.freeze()
+    gc.freeze()  # for good: what other tests left is in no cycle of these clusters
     gc.disable()
     try:
         yield
     finally:
         gc.enable()
-        gc.unfreeze()
 
 
 async def _play(seed: int, seed_kinds: SeedKinds, clock: VirtualClock) -> Outcome:
@@ -223,11 +225,9 @@ async def converge(control_plane: ControlPlane, user: User) -> float:
 def _shared(seed_kinds: SeedKinds) -> Iterator[None]:
     """Share what is equal in all lifetimes of all seeds, and leave out what is meant for a single process.
 
-    The scheduler would freeze all objects of the process. The garbage collector of the cluster would watch sixty kinds
-    of which a fault test has none.
+    The garbage collector of the cluster would watch sixty kinds of which a fault test has none.
     """
     with ExitStack() as patches:
-        patches.enter_context(patch(f"{Scheduler.__module__}.settle_memory", lambda: None))
         patches.enter_context(patch(f"{Engine.__module__}.default_registry", lambda: _REGISTRY))
         patches.enter_context(patch(f"{Engine.__module__}.expand_profiles", lambda *_: dict(_PLANS)))
         patches.enter_context(patch(f"{open_api_server.__module__}.bootstrap", create_initial_records))

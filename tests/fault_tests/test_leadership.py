@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from unittest.mock import patch
 
 from mooring.api.kinds import LEASE, NODE, POD
 from mooring.client.election import ElectionSettings, LeaderElector, LeadershipLostError, record_in
@@ -96,7 +95,7 @@ class SeedResult:
 
 def run_seed(seed: int, *, is_checked: bool = True) -> SeedResult:
     clock, outcome = VirtualClock(), SeedResult()
-    with without_logs(), patch(f"{Scheduler.__module__}.settle_memory", lambda: None):
+    with without_logs():
         run(_play(outcome, clock, Entropy(seed, "leadership"), is_checked), clock)
     return outcome
 
@@ -178,7 +177,7 @@ async def _run_lifetime(
 
 def test_the_old_leader_binds_nothing() -> None:
     results = [run_seed(seed) for seed in range(SEEDS)]
-    violations = [f"seed {seed}: {each}" for seed, result in enumerate(results) for each in result.violations]
+    violations = [f"seed {seed}: {violation}" for seed, result in enumerate(results) for violation in result.violations]
     assert violations == []
     assert sum(result.dropped for result in results) > SEEDS, "requests outlasted the lease"
     assert min(result.bound for result in results) > 0
@@ -186,5 +185,5 @@ def test_the_old_leader_binds_nothing() -> None:
 
 
 def test_without_the_check_before_sending_it_does() -> None:
-    violations = [each for seed in range(SEEDS) for each in run_seed(seed, is_checked=False).violations]
-    assert any("holds the lease" in each for each in violations)
+    violations = [violation for seed in range(SEEDS) for violation in run_seed(seed, is_checked=False).violations]
+    assert any("holds the lease" in violation for violation in violations)

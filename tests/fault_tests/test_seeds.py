@@ -142,5 +142,7 @@ def test_a_mutation_is_reported(mutation: Mutation) -> None:
     first = mutation.first_seed
     seeds = (each for each in range(first, first + SEEDS_MAX) if mutation.kind in (None, kinds_of_seed(each).other))
     with mutation.make():
-        violations = (each for outcome in run_seeds(seeds) for each in outcome.violations)
-        assert any(mutation.violation in each for each in violations), f"{SEEDS_MAX} seeds have not reported it"
+        violations = (violation for outcome in run_seeds(seeds) for violation in outcome.violations)
+        assert any(mutation.violation in violation for violation in violations), (
+            f"{SEEDS_MAX} seeds have not reported it"
+        )

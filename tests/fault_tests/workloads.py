@@ -124,7 +124,11 @@ def _pod_spec(workload: DesiredWorkload) -> Document:
 
 def unfinished(workloads: Sequence[DesiredWorkload], checker: InvariantChecker) -> list[str]:
     """The differences from the desired workloads; empty if all are complete."""
-    found = [each for workload in workloads for each in _unfinished_parts(workload, checker.workloads[workload.kind])]
+    found = [
+        unfinished_part
+        for workload in workloads
+        for unfinished_part in _unfinished_parts(workload, checker.workloads[workload.kind])
+    ]
     for kind in (DEPLOYMENT, STATEFUL_SET, DAEMON_SET, JOB):
         desired, found_count = sum(workload.kind is kind for workload in workloads), len(checker.workloads[kind])
         if found_count != desired:
@@ -150,7 +154,9 @@ def _unfinished_parts(desired: DesiredWorkload, seen: dict[str, SeenWorkload]) -
         return [f"{desired.name} does not exist"]
     status = workload.status
     if desired.kind is JOB:
-        is_complete = any(each.type == "Complete" and each.status == "True" for each in status.conditions)
+        is_complete = any(
+            condition.type == "Complete" and condition.status == "True" for condition in status.conditions
+        )
         if is_complete and status.succeeded == desired.replicas:
             return []
         return [f"{desired.name}: {status.succeeded} of {desired.replicas} are counted, complete: {is_complete}"]

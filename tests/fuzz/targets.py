@@ -35,7 +35,7 @@ from mooring.api.views.devices import DeviceAttribute
 from mooring.api.yaml import load_documents
 from mooring.apiserver.access.authentication import Authenticator, FixedTokens
 from mooring.apiserver.access.certificates import new_key
-from mooring.apiserver.access.impersonation import wanted_user
+from mooring.apiserver.access.impersonation import requested_user
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenSigner
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.custom.rule_compiling import compiled_rules, declared_type
@@ -47,7 +47,6 @@ from mooring.apiserver.storage.selection import check_selectors, matcher_of, par
 from mooring.apiserver.storage.storage import read_continue_token
 from mooring.apiserver.wire.custom_bodies import decode_custom, go_numbers
 from mooring.apiserver.wire.decode import (
-    NamedKind,
     canonical_object,
     decode_body,
     decode_options,
@@ -55,6 +54,7 @@ from mooring.apiserver.wire.decode import (
     read_patch,
 )
 from mooring.apiserver.wire.examine import DecodingError
+from mooring.apiserver.wire.identity import TypeMeta
 from mooring.apiserver.wire.media import (
     body_form,
     check_producible,
@@ -170,7 +170,7 @@ def http_request(data: bytes) -> None:
     _ = (incoming.manager, incoming.content_type)
     steps: list[Callable[[], object]] = [
         lambda: _authenticator().authenticate(None, request.header(b"authorization")),
-        lambda: wanted_user(request.headers(b"impersonate-")),
+        lambda: requested_user(request.headers(b"impersonate-")),
         lambda: body_form(request.header(b"content-type")),
         incoming.query.check_timeout,
         incoming.query.delete_options,
@@ -198,7 +198,7 @@ def _authenticator() -> Authenticator:
 # --- bodies -------------------------------------------------------------------------------------------------------
 
 _KINDS: Sequence[Kind] = (POD, CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, NODE, RESOURCE_CLAIM, EVENT)
-_CUSTOM = NamedKind("example.com/v1", "Widget")
+_CUSTOM = TypeMeta("example.com/v1", "Widget")
 
 
 @target(StatusError)

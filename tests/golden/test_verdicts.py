@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.schedule_pod import SchedulingCycle
@@ -29,7 +30,8 @@ class OftenDecidingEngine(Engine):
         first = super().decide(pod)
         full = super().decide(pod, in_full=True)
         brief = super().decide(pod)
-        cycle = SchedulingCycle(self.cycle_for(pod).profile, self.columns, verdicts.by_name(self.columns))
+        choose, clock = verdicts.by_name(self.columns), VirtualClock()
+        cycle = SchedulingCycle(self.cycle_for(pod).profile, self.columns, choose, None, clock.now_s)
         from_nothing = cycle.decide(pod, in_full=True)
         if _outcome(first) != _outcome(full):
             self.disagreements.append(f"{pod.key} at first sight: {_outcome(first)}, in full: {_outcome(full)}")

@@ -82,13 +82,12 @@ def test_objects_that_exist_when_memory_is_settled_are_not_traversed_again() -> 
     pods = [{"pod": [number]} for number in range(1000)]
     try:
         settle_memory()
-        walked = {id(each) for each in gc.get_objects()}
+        walked = {id(get_object) for get_object in gc.get_objects()}
         assert gc.get_freeze_count() >= len(pods)
         assert not any(id(pod) in walked for pod in pods)
         later = {"made": ["later"]}
-        assert id(later) in {id(each) for each in gc.get_objects()}
+        assert id(later) in {id(get_object) for get_object in gc.get_objects()}
     finally:
-        gc.unfreeze()
         gc.set_threshold(*threshold)
 
 
@@ -103,7 +102,6 @@ def test_nothing_is_collected_while_a_program_is_read_in_and_seldom_afterwards()
             assert gc.get_threshold()[0] > 700
             assert gc.get_freeze_count() > 0
     finally:
-        gc.unfreeze()
         gc.set_threshold(*threshold)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
-from mooring.kit.tasks import StrayCancellationError, TaskGroup, TaskGroupStatistics, WorkerPool, run_bounded
+from mooring.kit.tasks import StrayCancellationError, TaskGroup, WorkerPool, run_bounded
 
 
 class Journal:
@@ -375,7 +375,7 @@ def test_the_group_can_be_cancelled_by_hand_and_starts_nothing_after() -> None:
     assert journal.lines == [(1, "worker cancelled"), (2, "body done")]
 
 
-# ------------------------------------------------------------------------------- names and statistics
+# ---------------------------------------------------------------------------------------------- names
 
 
 def test_nothing_starts_without_a_name_or_outside_the_block() -> None:
@@ -391,27 +391,6 @@ def test_nothing_starts_without_a_name_or_outside_the_block() -> None:
             TaskGroup("")
 
     run(main())
-
-
-def test_the_group_counts() -> None:
-    async def main(journal: Journal) -> list[TaskGroupStatistics]:
-        counts = []
-        with pytest.raises(ExceptionGroup):
-            async with TaskGroup("crew") as group:
-                group.start_background(journal.work("lamp", FOREVER_S), name="lamp")
-                group.start(journal.work("quick", 1), name="quick")
-                group.start(journal.fail("culprit", 3), name="culprit")
-                counts.append(group.statistics())
-                await asyncio.sleep(2)
-                counts.append(group.statistics())
-        counts.append(group.statistics())
-        return counts
-
-    assert run(main(Journal())) == [
-        TaskGroupStatistics(running=2, running_background=1, started=3, failed=0),
-        TaskGroupStatistics(running=1, running_background=1, started=3, failed=0),
-        TaskGroupStatistics(running=0, running_background=0, started=3, failed=1),
-    ]
 
 
 # ------------------------------------------------------------------------------------------ run_bounded
@@ -526,10 +505,10 @@ def test_before_the_pool_is_open_jobs_stand_in_line() -> None:
     async def main() -> None:
         pool = WorkerPool("jobs", limit=1)
         pool.start(job)
-        assert pool.statistics().waiting == 1
+        assert pool.waiting == 1
         async with TaskGroup("test") as group:
             pool.open(group)
-        assert pool.statistics() == type(pool.statistics())(running=0, waiting=0, started=1, running_max=1)
+        assert (pool.running, pool.waiting) == (0, 0)
 
     run(main())
     assert done == ["job"]

@@ -66,7 +66,7 @@ def view(body: Body, *, uid: str = "uid-1", generation: int = 1) -> KubeletPod:
 def line_of(body: Body) -> str:
     """A pod's status in one line: phase, reason, readiness, and each container's state and restarts."""
     status = body["status"]
-    conditions = {each["type"]: each["status"] for each in status.get("conditions", ())}
+    conditions = {condition["type"]: condition["status"] for condition in status.get("conditions", ())}
     words = [status["phase"]]
     if status.get("reason"):
         words.append(f"({status['reason']})")

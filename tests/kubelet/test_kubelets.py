@@ -120,7 +120,7 @@ def test_pods_that_are_missing_after_a_new_list_are_removed() -> None:
 
 
 def ready_of(node: Body) -> str:
-    return str({each["type"]: each["status"] for each in node["status"]["conditions"]}["Ready"])
+    return str({condition["type"]: condition["status"] for condition in node["status"]["conditions"]}["Ready"])
 
 
 async def mark_lost(play: Play, name: str) -> None:

@@ -423,7 +423,7 @@ def test_a_condition_keeps_the_time_of_its_last_change() -> None:
     status: Body = {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Initialized", "status": "True"}]}
     stamped = stamp_conditions(status, {"Ready": ("False", "t1"), "Initialized": ("True", "t1")}, "t2")
     assert stamped == {"Ready": ("True", "t2"), "Initialized": ("True", "t1")}
-    assert [each["lastTransitionTime"] for each in status["conditions"]] == ["t2", "t1"]
+    assert [condition["lastTransitionTime"] for condition in status["conditions"]] == ["t2", "t1"]
 
 
 def test_a_whole_status() -> None:

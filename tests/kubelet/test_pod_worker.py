@@ -94,7 +94,9 @@ def test_the_end_is_written_before_the_pod_goes() -> None:
         assert await play.line("web") == "Failed terminating main=terminated:Error(137)"
         status = await play.status("web")
         assert status["containerStatuses"][0]["state"]["terminated"]["signal"] == 9
-        conditions = {each["type"]: (each["status"], each.get("reason")) for each in status["conditions"]}
+        conditions = {
+            condition["type"]: (condition["status"], condition.get("reason")) for condition in status["conditions"]
+        }
         assert conditions["Ready"] == conditions["ContainersReady"] == ("False", "PodFailed")
         assert conditions["PodReadyToStartContainers"] == ("False", None)
 
@@ -204,7 +206,7 @@ def test_readiness_gates_are_waited_for() -> None:
         await play.wait(1.0)
         assert await play.line("web") == "Running ready main=running"
         conditions = (await play.status("web"))["conditions"]
-        assert gate in [{"type": each["type"], "status": each["status"]} for each in conditions]
+        assert gate in [{"type": condition["type"], "status": condition["status"]} for condition in conditions]
 
     played(story, SETTINGS)
 
@@ -227,14 +229,14 @@ def test_a_resize_is_granted_or_waits_for_room() -> None:
         await play.wait(1.0)
         status = await play.status("web")
         assert status["containerStatuses"][0]["allocatedResources"] == {"cpu": "2"}
-        pending = {each["type"]: each for each in status["conditions"]}["PodResizePending"]
+        pending = {condition["type"]: condition for condition in status["conditions"]}["PodResizePending"]
         assert (pending["status"], pending["reason"]) == ("True", "Deferred")
 
         await play.delete("other")
         await play.wait(2.0)
         status = await play.status("web")
         assert status["containerStatuses"][0]["allocatedResources"] == {"cpu": "4"}
-        assert "PodResizePending" not in {each["type"] for each in status["conditions"]}
+        assert "PodResizePending" not in {condition["type"] for condition in status["conditions"]}
         assert status["containerStatuses"][0]["restartCount"] == 0
 
     played(story, SETTINGS)
@@ -309,11 +311,11 @@ def test_a_condition_that_holds_gives_no_reason_any_more() -> None:
     async def story(play: Play) -> None:
         await play.create(pod(initContainers=[container("init")]))
         await play.wait(0.15)
-        reported = {each["type"]: each for each in (await play.status("web"))["conditions"]}
+        reported = {condition["type"]: condition for condition in (await play.status("web"))["conditions"]}
         assert reported["Initialized"]["reason"] == "ContainersNotInitialized"
         await play.wait(5.0)
-        for each in (await play.status("web"))["conditions"]:
-            assert (each["status"], "reason" in each, "message" in each) == ("True", False, False)
+        for condition in (await play.status("web"))["conditions"]:
+            assert (condition["status"], "reason" in condition, "message" in condition) == ("True", False, False)
 
     played(story, SETTINGS)
 

@@ -9,6 +9,7 @@ import pytest
 
 from mooring.api.decode import convert_as
 from mooring.api.views.node import Node
+from mooring.client.events import EventType
 from mooring.kubelet.node_state import NodeState
 from mooring.kubelet.pod_actions import ContainerRecord, container_records
 from mooring.kubelet.resize import PodResize
@@ -34,7 +35,7 @@ class ResizeHarness:
 
     def __init__(self, error: str = "") -> None:
         self.runtime = Amounts(error)
-        self.events: list[tuple[bool, str, str]] = []
+        self.events: list[tuple[EventType, str, str]] = []
         self.resizing = PodResize(cast(Runtime, self.runtime), lambda pod, *event: self.events.append(event))
         self.resizing.grant(requesting("1"))
 
@@ -97,8 +98,8 @@ def test_events_tell_all_amounts() -> None:
     harness.consider(requesting("2", generation=7), node_of_four())
     amounts = '{"containers":[{"name":"main","resources":{"requests":{"cpu":"2"}}}],"generation":7}'
     assert harness.events == [
-        (False, "ResizeStarted", f"Pod resize started: {amounts}"),
-        (False, "ResizeCompleted", f"Pod resize completed: {amounts}"),
+        ("Normal", "ResizeStarted", f"Pod resize started: {amounts}"),
+        ("Normal", "ResizeCompleted", f"Pod resize completed: {amounts}"),
     ]
 
 
@@ -108,9 +109,9 @@ def test_limits_that_the_runtime_cannot_set_are_a_condition_until_a_later_resize
     (condition,) = harness.resizing.conditions
     assert (condition["type"], condition["reason"]) == ("PodResizeInProgress", "Error")
     assert condition["message"] == "memory.max cannot be 1: device or resource busy"
-    assert [(is_warning, event) for is_warning, event, _ in harness.events] == [
-        (False, "ResizeStarted"),
-        (True, "ResizeError"),
+    assert [(type, reason) for type, reason, _ in harness.events] == [
+        ("Normal", "ResizeStarted"),
+        ("Warning", "ResizeError"),
     ]
     harness.runtime._error = ""
     harness.consider(requesting("1500m", generation=3), node)

@@ -201,7 +201,7 @@ def test_problems_have_their_lines(text: str, problems: list[str]) -> None:
     with pytest.raises(NodeTemplateError) as raised:
         load_node_templates(text, "f")
     found = [f"{where}: {said}" for where, said in raised.value.problems]
-    assert [each for each in problems if each not in found] == []
+    assert [problem for problem in problems if problem not in found] == []
 
 
 def test_what_is_no_yaml() -> None:

@@ -53,7 +53,7 @@ def test_it_prints_as_recorded(session: Path, server: Served, is_recorded_versio
         kubeconfig=str(server.kubeconfig), kubectl=KUBECTL, controllers=False, record=False, base=None, lines=30
     )
     results = kubectl_player.play(str(session), options)
-    wrong = [each for each in results if each["result"] == "fail" and _counts(each, is_recorded_version)]
+    wrong = [result for result in results if result["result"] == "fail" and _counts(result, is_recorded_version)]
     assert not wrong, "\n".join(line for each in wrong for line in [each["name"], *each["diff"]][:LINES_SHOWN_MAX])
 
 

@@ -45,22 +45,27 @@ def test_an_api_transcript(server: Served, tmp_path: Path) -> None:
     arguments = ["--kubeconfig", str(server.kubeconfig), "--output", str(tmp_path), API_TRANSCRIPT]
     done = CliRunner().invoke(main, ["api", *arguments, "--limited-token", LIMITED_TOKEN])
     assert done.exit_code == 0, done.output
-    transcripts = {each["name"]: each for each in read_transcripts(tmp_path / "api.jsonl.xz")}
+    transcripts = {
+        read_transcript["name"]: read_transcript for read_transcript in read_transcripts(tmp_path / "api.jsonl.xz")
+    }
     recorded = transcripts[API_TRANSCRIPT]
     assert recorded["recorded"]["version"].startswith(KUBERNETES_VERSION)
     client = api_player.Client(server.url, ADMIN_TOKEN, LIMITED_TOKEN, insecure=True, timeout=LIMIT_S)
     options = Namespace(record=False, ignore=[], run=None, keep=False, slow=0)
     results = api_player.Player(client, options).play(json.loads(json.dumps(recorded)))
     del client
-    assert {each["result"] for each in results} == {"pass"}
-    assert sum("recorded" in each for each in transcripts.values()) == 1, "the others stay as they were"
+    assert {result["result"] for result in results} == {"pass"}
+    assert sum("recorded" in transcript for transcript in transcripts.values()) == 1, "the others stay as they were"
 
 
 def test_a_controller_transcript(server: Served, tmp_path: Path) -> None:
     arguments = ["--kubeconfig", str(server.kubeconfig), "--output", str(tmp_path), CONTROLLER_TRANSCRIPT]
     done = CliRunner().invoke(main, ["controllers", *arguments, "--plays", "1"])
     assert done.exit_code == 0, done.output
-    recorded = {each["name"]: each for each in read_transcripts(tmp_path / "controllers.jsonl.xz")}
+    recorded = {
+        read_transcript["name"]: read_transcript
+        for read_transcript in read_transcripts(tmp_path / "controllers.jsonl.xz")
+    }
     assert recorded[CONTROLLER_TRANSCRIPT]["recorded"]["version"].startswith(KUBERNETES_VERSION)
     assert recorded[CONTROLLER_TRANSCRIPT]["recorded"]["plays"] == 1
 

@@ -85,7 +85,7 @@ def attempt_of(engine: Engine, view: Pod) -> PodAttempt:
     profile = engine.cycle_for(record).profile
     results = ResultCache(profile, engine.columns).results_for(record)
     attempt = run_pre_filter_phase(profile, engine.columns, results, record)
-    find_feasible_nodes(attempt)
+    find_feasible_nodes(attempt, None)
     return attempt
 
 

@@ -49,7 +49,7 @@ class History:
         world = World(seed)
         self.templates = [world.template() for _ in range(6)]
         self.objects: dict[tuple[type[ApiObject], str], ApiObject] = {
-            (type(each), each.key): each for each in world.surroundings()
+            (type(view), view.key): view for view in world.surroundings()
         }
         self.engine = engine_of(*self.objects.values())
         self.nodes: dict[str, Node] = {}
@@ -238,7 +238,9 @@ class History:
         """Ports that two pods of a node share are freed with the first of them: that depends on history by design."""
         others = [other for uid, other in self.pods.items() if uid != view.metadata.uid]
         neighbours = [other for other in others if other.spec.node_name == view.spec.node_name]
-        neighbours += [each.view for each in self.assumed if each.view and each.node_name == view.spec.node_name]
+        neighbours += [
+            record.view for record in self.assumed if record.view and record.node_name == view.spec.node_name
+        ]
         return any(_ports(other) & _ports(view) for other in neighbours)
 
 

@@ -147,10 +147,10 @@ class World:
     def controllers(self) -> list[ApiObject]:
         """What selects pods: services, replica sets, budgets."""
         return [
-            each
+            view
             for where in NAMESPACES
             for app in APPS
-            for each in (
+            for view in (
                 service(app, where, app=app),
                 replica_set(app, selector(app=app), where),
                 budget(app, selector(app=app), allowed=self.integer_below(2), namespace=where),

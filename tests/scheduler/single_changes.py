@@ -31,7 +31,7 @@ def random_neighbourhood(seed: int) -> Neighbourhood:
     templates = [world.template() for _ in range(3)]
     names = NODE_NAMES[: 1 + world.integer_below(3)]
     missing_one_in = world.choose((3, 12, 100))
-    around: list[ApiObject] = [each for each in world.surroundings() if world.integer_below(missing_one_in)]
+    around: list[ApiObject] = [view for view in world.surroundings() if world.integer_below(missing_one_in)]
     around += [_roomy(world.node(name)) if is_roomy else world.node(name) for name in names]
     around += [world.pod(templates, f"p{n}", on=world.choose(names)) for n in range(world.integer_below(6))]
     around += [world.pod(templates, f"q{n}", nominated=world.choose(names)) for n in range(world.integer_below(2))]
@@ -45,7 +45,7 @@ class Neighbourhood:
     def __init__(self, rejected: Pod, around: Iterable[ApiObject], templates: Sequence[Pod] = ()) -> None:
         self.rejected = rejected
         self.templates = templates
-        self.objects = {(type(each), each.key): each for each in around}
+        self.objects = {(type(view), view.key): view for view in around}
 
     def rejectors(self) -> frozenset[str]:
         """The plugins that reject the pod; empty if it is placed, or nominated by preemption."""
@@ -140,14 +140,14 @@ class Neighbourhood:
         return self.objects.get((type(new), new.key)), new
 
     def _object_goes(self, world: World) -> Changed:
-        others = [each for each in self.objects.values() if not isinstance(each, Node | Pod)]
+        others = [view for view in self.objects.values() if not isinstance(view, Node | Pod)]
         return (world.choose(others), None) if others else self._node_comes(world)
 
     def _some_node(self, world: World) -> Node:
         return world.choose(self._of(Node))
 
     def _of(self, kind: type[Kind]) -> list[Kind]:
-        return [each for each in self.objects.values() if isinstance(each, kind)]
+        return [view for view in self.objects.values() if isinstance(view, kind)]
 
 
 def _roomy(view: Node) -> Node:
@@ -181,7 +181,7 @@ def _labelled_like(view: Pod, other: Pod) -> Pod:
 
 
 def _scaled_down(view: Pod) -> Pod:
-    containers = [replace(each, resources=ResourceRequirements()) for each in view.spec.containers]
+    containers = [replace(container, resources=ResourceRequirements()) for container in view.spec.containers]
     return replace(view, spec=replace(view.spec, containers=tuple(containers)))
 
 

@@ -31,7 +31,7 @@ from mooring.scheduler.reporting.decision_log import DecisionLog, oldest_in_log
 from mooring.scheduler.reporting.decision_records import BOUND, DecisionRecord
 from mooring.scheduler.scheduler import Scheduler
 from tests.builders import node, pod
-from tests.scheduler.world import World, play
+from tests.scheduler.world import World, play, played
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_samples_are_kept_at_intervals_and_for_an_hour() -> None:
     history = OverviewHistory()
     for now_s in range(4_000):
         history.measure(float(now_s), float(now_s), 3 * now_s, [], Counter(), [])
-    times = [each["time"] for each in history.samples()]
+    times = [sample["time"] for sample in history.samples()]
     assert (len(times), times[-1]) == (SAMPLES_MAX, 3_995.0)
     assert {after - before for before, after in pairwise(times)} == {SAMPLE_S}  # type: ignore[operator]
     assert history.latest["boundPerSecond"] == 3.0, "since the sample before, not since the measurement before"
@@ -185,52 +185,48 @@ def shares_of(table: NodeTable | None) -> dict[str, int]:
     return dict(zip(names, table.columns["cpu"], strict=True))
 
 
-def test_the_map_is_that_of_the_last_sample_before_a_time() -> None:
-    async def story(world: World) -> None:
-        history = History(world.scheduler, world.clock)
-        world.group.start_background(history.run(), name="history")
-        await world.create(node("n1", cpu=4))
-        await world.settle(5)
-        empty_s = world.clock.wall_s() - 0.5
-        await world.create(pod("web", cpu=2))
-        await world.settle(5)
-        full_s = world.clock.wall_s() - 0.5
-        await world.create(pod("large", cpu=3))
-        await world.settle(5)
-        waiting_s = world.clock.wall_s() - 0.5
-        await world.delete("web")
-        await world.settle(15)
+@played()
+async def test_the_map_is_that_of_the_last_sample_before_a_time(world: World) -> None:
+    history = History(world.scheduler, world.clock)
+    world.group.start_background(history.run(), name="history")
+    await world.create(node("n1", cpu=4))
+    await world.settle(5)
+    empty_s = world.clock.wall_s() - 0.5
+    await world.create(pod("web", cpu=2))
+    await world.settle(5)
+    full_s = world.clock.wall_s() - 0.5
+    await world.create(pod("large", cpu=3))
+    await world.settle(5)
+    waiting_s = world.clock.wall_s() - 0.5
+    await world.delete("web")
+    await world.settle(15)
 
-        assert shares_of(history.nodes_at(empty_s)) == {"n1": 0}
-        full: Any = await history.at(full_s)
-        assert (shares_of(history.nodes_at(full_s)), full["bound"], full["waiting"]) == ({"n1": 50}, 1, [])
-        waited: Any = await history.at(waiting_s)
-        assert (waited["waiting"][0]["pod"], waited["counts"]["unschedulable"]) == ("default/large", 1)
-        assert waited["waiting"][0]["next"]["requeuedBy"] == "AssignedPodDelete"
-        now: Any = await history.at(world.clock.wall_s())
-        assert (shares_of(history.nodes_at(world.clock.wall_s())), now["waiting"]) == ({"n1": 75}, [])
-        before: Any = await history.at(1.0)
-        assert (history.nodes_at(1.0), before["attempts"]) == (None, [])
+    assert shares_of(history.nodes_at(empty_s)) == {"n1": 0}
+    full: Any = await history.at(full_s)
+    assert (shares_of(history.nodes_at(full_s)), full["bound"], full["waiting"]) == ({"n1": 50}, 1, [])
+    waited: Any = await history.at(waiting_s)
+    assert (waited["waiting"][0]["pod"], waited["counts"]["unschedulable"]) == ("default/large", 1)
+    assert waited["waiting"][0]["next"]["requeuedBy"] == "AssignedPodDelete"
+    now: Any = await history.at(world.clock.wall_s())
+    assert (shares_of(history.nodes_at(world.clock.wall_s())), now["waiting"]) == ({"n1": 75}, [])
+    before: Any = await history.at(1.0)
+    assert (history.nodes_at(1.0), before["attempts"]) == (None, [])
 
-        times: Any = history.times()["samples"]
-        assert len(times) <= 8, "nothing is sampled while nothing changes"
-        assert [each[3] for each in times][-1] == 2
-
-    play(story)
+    times: Any = history.times()["samples"]
+    assert len(times) <= 8, "nothing is sampled while nothing changes"
+    assert [shown[3] for shown in times][-1] == 2
 
 
-def test_the_charts_have_samples_of_the_time_before_a_page_is_open() -> None:
-    async def story(world: World) -> None:
-        past = History(world.scheduler, world.clock)
-        world.group.start_background(past.run(), name="history")
-        await world.create(node("n1", cpu=4))
-        await world.create(pod("large", cpu=9))
-        await world.settle(60)
-        samples: Any = past.data.history()["samples"]
-        assert len(samples) >= 10
-        assert [each["reasons"] for each in samples[-3:]] == [{"Insufficient cpu": 1}] * 3
-
-    play(story)
+@played()
+async def test_the_charts_have_samples_of_the_time_before_a_page_is_open(world: World) -> None:
+    past = History(world.scheduler, world.clock)
+    world.group.start_background(past.run(), name="history")
+    await world.create(node("n1", cpu=4))
+    await world.create(pod("large", cpu=9))
+    await world.settle(60)
+    samples: Any = past.data.history()["samples"]
+    assert len(samples) >= 10
+    assert [sample["reasons"] for sample in samples[-3:]] == [{"Insufficient cpu": 1}] * 3
 
 
 def test_at_the_limit_the_past_is_less_detailed_and_as_long(monkeypatch: pytest.MonkeyPatch) -> None:

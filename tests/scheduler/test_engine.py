@@ -28,7 +28,7 @@ from tests.scheduler.harness import decide, engine_of, settle
 
 
 def pods_on(engine: Engine, name: str) -> list[str]:
-    return [each.name for each in engine.columns.pods_on[engine.columns.row_of[name]].values()]
+    return [record.name for record in engine.columns.pods_on[engine.columns.row_of[name]].values()]
 
 
 # Taking objects in
@@ -89,7 +89,7 @@ def test_removing_an_unknown_object_changes_nothing() -> None:
 )
 def test_a_nomination_ends(update: Pod | None) -> None:
     engine = engine_of(node("n1"), node("n2"), pod("q", nominated="n1"))
-    assert [each.name for each in engine.columns.nominations.on("n1")] == ["q"]
+    assert [record.name for record in engine.columns.nominations.on("n1")] == ["q"]
     if update is not None:
         engine.put(update)
     else:
@@ -107,7 +107,7 @@ def test_a_nomination_ends(update: Pod | None) -> None:
 )
 def test_only_nominations_of_its_own_pods_reserve_resources(scheduler: str, nominated: list[str]) -> None:
     engine = engine_of(node("n1", cpu=2), pod("q", cpu=2, priority=9, nominated="n1", scheduler=scheduler))
-    assert [each.name for each in engine.columns.nominations.on("n1")] == nominated
+    assert [record.name for record in engine.columns.nominations.on("n1")] == nominated
     assert decide(engine, pod("p", cpu=1)).is_placed is (not nominated)
 
 
@@ -218,7 +218,7 @@ class Third(Ledger):
 
 def reserving() -> tuple[Engine, list[str]]:
     ledgers = (First, Second, Third)
-    config = with_profile(plugins={"multiPoint": {"enabled": plugins(*(each.name for each in ledgers))}})
+    config = with_profile(plugins={"multiPoint": {"enabled": plugins(*(ledger.name for ledger in ledgers))}})
     engine = engine_of(node("n1"), config=config, registry=Registry([*PLUGINS, *ledgers]))
     entries: list[str] = []
     for plugin in engine.cycles["default-scheduler"].profile.reserves:
@@ -258,7 +258,7 @@ def preempting(*views: Pod) -> tuple[Engine, Decision]:
 def test_a_preempting_pod_is_promised_its_node() -> None:
     engine, decision = preempting()
     assert engine.nominate(decision) == ()
-    assert [each.name for each in engine.columns.nominations.on("n1")] == ["urgent"]
+    assert [record.name for record in engine.columns.nominations.on("n1")] == ["urgent"]
     assert decision.pod.nominated_node == "n1"
     engine.remove(pod("victim"))
     assert decide(engine, pod("late", cpu=2, priority=50)).node_name is None, "the resources are reserved"
@@ -274,8 +274,8 @@ def test_a_nomination_outranks_those_of_lower_priority() -> None:
     engine, decision = preempting(lesser, equal, elsewhere)
     (outranked,) = engine.nominate(decision)
     assert (outranked.name, outranked.nominated_node) == ("lesser", "")
-    assert [each.name for each in engine.columns.nominations.on("n1")] == ["equal", "urgent"]
-    assert [each.name for each in engine.columns.nominations.on("n2")] == ["elsewhere"]
+    assert [record.name for record in engine.columns.nominations.on("n1")] == ["equal", "urgent"]
+    assert [record.name for record in engine.columns.nominations.on("n2")] == ["elsewhere"]
 
 
 # ------------------------------------------------------------------------------------------------- from files, place

@@ -32,7 +32,7 @@ from tests.api_servers import store_object
 from tests.builders import budget, namespace, node, pod, service
 from tests.device_builders import device, slice_of
 from tests.scheduler.harness import engine_of
-from tests.scheduler.world import World, plain, play
+from tests.scheduler.world import World, plain, play, played
 
 RecordedEvent = tuple[str, str | None, str | None]
 
@@ -306,37 +306,33 @@ def test_scheduling_continues_without_an_object_that_cannot_be_parsed(
     play(story)
 
 
-def test_a_node_that_cannot_be_parsed_any_more_is_unchanged() -> None:
-    async def story(world: World) -> None:
-        async def store(**status: object) -> None:
-            stored = decoded(await world.client.get(NODE, "", "n1"))
-            await store_object(world.store, NODE, "", {**stored, "status": status})
+@played()
+async def test_a_node_that_cannot_be_parsed_any_more_is_unchanged(world: World) -> None:
+    async def store(**status: object) -> None:
+        stored = decoded(await world.client.get(NODE, "", "n1"))
+        await store_object(world.store, NODE, "", {**stored, "status": status})
 
-        await world.create(node("n1", cpu=1, labels={"disk": "ssd"}))
-        await world.settle()
-        await store(allocatable={"cpu": "banana"})
-        await world.create(pod("web", cpu=1, node_labels={"disk": "ssd"}))
-        await world.settle()
-        assert await world.node_of("web") == "n1"
-        await store(allocatable={"cpu": "2", "pods": "9"})
-        await world.create(pod("web-2", cpu=1))
-        await world.settle(5)
-        assert await world.node_of("web-2") == "n1"
-
-    play(story)
+    await world.create(node("n1", cpu=1, labels={"disk": "ssd"}))
+    await world.settle()
+    await store(allocatable={"cpu": "banana"})
+    await world.create(pod("web", cpu=1, node_labels={"disk": "ssd"}))
+    await world.settle()
+    assert await world.node_of("web") == "n1"
+    await store(allocatable={"cpu": "2", "pods": "9"})
+    await world.create(pod("web-2", cpu=1))
+    await world.settle(5)
+    assert await world.node_of("web-2") == "n1"
 
 
-def test_the_first_list_may_contain_objects_that_cannot_be_parsed() -> None:
-    async def story(world: World) -> None:
-        bad_node = {**plain(node("a-bad")), "status": {"allocatable": {"cpu": "banana"}}}
-        await store_object(world.store, NODE, "", bad_node)
-        await store_object(world.store, POD, "default", {**plain(pod("a-bad")), **BAD_REQUEST})
-        await world.create(node("n1", cpu=1), pod("web", cpu=1))
-        world.start_scheduler()
-        await world.settle()
-        assert await world.node_of("web") == "n1"
-
-    play(story, schedulers=0)
+@played(schedulers=0)
+async def test_the_first_list_may_contain_objects_that_cannot_be_parsed(world: World) -> None:
+    bad_node = {**plain(node("a-bad")), "status": {"allocatable": {"cpu": "banana"}}}
+    await store_object(world.store, NODE, "", bad_node)
+    await store_object(world.store, POD, "default", {**plain(pod("a-bad")), **BAD_REQUEST})
+    await world.create(node("n1", cpu=1), pod("web", cpu=1))
+    world.start_scheduler()
+    await world.settle()
+    assert await world.node_of("web") == "n1"
 
 
 def test_how_long_events_take_is_measured_by_event() -> None:
@@ -424,5 +420,5 @@ def test_the_columns_count_the_latest_update_of_an_assigned_pod(updated: Pod, cp
 
 
 def _picture(handler: PodEventHandler, scheduler: Scheduler) -> tuple[list[str], list[str], int]:
-    placed = sorted(f"{each.name} on {each.node_name}" for each in scheduler.engine.columns.pods.values())
-    return placed, sorted(each.name for each in handler.pending.values()), len(scheduler.queue)
+    placed = sorted(f"{record.name} on {record.node_name}" for record in scheduler.engine.columns.pods.values())
+    return placed, sorted(view.name for view in handler.pending.values()), len(scheduler.queue)

@@ -9,7 +9,7 @@ from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
-from tests.scheduler.world import Through, World, play
+from tests.scheduler.world import Through, World, play, played
 
 
 def faulty(*faults: Fault) -> Through:
@@ -55,20 +55,16 @@ def test_an_eviction_that_meets_trouble(fault: Fault) -> None:
     play(story, through=faulty(fault))
 
 
-def test_the_preempting_pod_is_held_back_while_its_victims_are_evicted() -> None:
-    slow = Fault("delete", delay_s=10, times=None)
-
-    async def story(world: World) -> None:
-        await with_victims(world, "a", "b")
-        await world.settle(5)
-        assert len(world.scheduler.evictions) == 1
-        await world.create(node("n2", cpu=1))  # whatever queues it: it would preempt again
-        await world.settle(4)
-        assert [entry.attempts for entry in world.scheduler.queue.entries()] == [1]
-        await world.settle(60)
-        assert await world.node_of("high") == "n1"
-
-    play(story, through=faulty(slow))
+@played(through=faulty(Fault("delete", delay_s=10, times=None)))
+async def test_the_preempting_pod_is_held_back_while_its_victims_are_evicted(world: World) -> None:
+    await with_victims(world, "a", "b")
+    await world.settle(5)
+    assert len(world.scheduler.evictions) == 1
+    await world.create(node("n2", cpu=1))  # whatever queues it: it would preempt again
+    await world.settle(4)
+    assert [entry.attempts for entry in world.scheduler.queue.entries()] == [1]
+    await world.settle(60)
+    assert await world.node_of("high") == "n1"
 
 
 @pytest.mark.parametrize("gone", ["a", "b", "c"])
@@ -85,32 +81,24 @@ def test_a_victim_that_leaves_by_itself_while_the_others_are_being_evicted(gone:
     play(story, through=faulty(slow))
 
 
-def test_a_preempting_pod_that_is_deleted_meanwhile_leaves_no_trace() -> None:
-    slow = Fault("delete", delay_s=10, times=None)
-
-    async def story(world: World) -> None:
-        await with_victims(world, "a", "b")
-        await world.settle(2)
-        await world.delete("high")
-        await world.settle(60)
-        scheduler = world.scheduler
-        assert len(scheduler.evictions) == len(scheduler.queue) == 0
-        assert list(scheduler.engine.columns.nominations.nodes()) == []
-
-    play(story, through=faulty(slow))
+@played(through=faulty(Fault("delete", delay_s=10, times=None)))
+async def test_a_preempting_pod_that_is_deleted_meanwhile_leaves_no_trace(world: World) -> None:
+    await with_victims(world, "a", "b")
+    await world.settle(2)
+    await world.delete("high")
+    await world.settle(60)
+    scheduler = world.scheduler
+    assert len(scheduler.evictions) == len(scheduler.queue) == 0
+    assert list(scheduler.engine.columns.nominations.nodes()) == []
 
 
-def test_a_victim_of_the_same_name_that_came_later_is_left_alone() -> None:
-    slow = Fault("patch", kind=POD, where=lambda request: request.name == "a", delay_s=5)
-
-    async def story(world: World) -> None:
-        await with_victims(world, "a")
-        await world.settle(1)
-        await world.delete("a")
-        await world.create(pod("a", cpu=1, priority=200))
-        uid = (await world.pod("a")).metadata.uid
-        await world.settle(30)
-        assert (await world.pod("a")).metadata.uid == uid
-        assert await world.condition("a", "DisruptionTarget") is None
-
-    play(story, through=faulty(slow))
+@played(through=faulty(Fault("patch", kind=POD, where=lambda request: request.name == "a", delay_s=5)))
+async def test_a_victim_of_the_same_name_that_came_later_is_left_alone(world: World) -> None:
+    await with_victims(world, "a")
+    await world.settle(1)
+    await world.delete("a")
+    await world.create(pod("a", cpu=1, priority=200))
+    uid = (await world.pod("a")).metadata.uid
+    await world.settle(30)
+    assert (await world.pod("a")).metadata.uid == uid
+    assert await world.condition("a", "DisruptionTarget") is None

@@ -11,7 +11,6 @@ from mooring.scheduler import loop
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
 from mooring.scheduler.failure import (
-    Failure,
     failed_with_error,
     rejected_in_binding,
     rejected_in_cycle,
@@ -19,9 +18,9 @@ from mooring.scheduler.failure import (
 )
 from mooring.scheduler.framework.plugin import SKIP, PreFilter, Reserve, Skip
 from mooring.scheduler.framework.status import Code, Status
+from mooring.scheduler.reporting.reports import Failure
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
-from tests.scheduler.stories.actors import with_plugins
 from tests.scheduler.world import World, play
 
 
@@ -56,8 +55,6 @@ def test_a_slow_cycle_is_logged(caplog: pytest.LogCaptureFixture) -> None:
             self._clock.advance_to(self._clock.now_s() + 0.25)
             return SKIP
 
-    config, registry = with_plugins(Slow)
-
     async def story(world: World) -> None:
         with caplog.at_level(logging.WARNING):
             await world.create(node("n1", cpu=1), pod("web", cpu=1))
@@ -65,7 +62,7 @@ def test_a_slow_cycle_is_logged(caplog: pytest.LogCaptureFixture) -> None:
         assert await world.node_of("web") == "n1"
         assert "slow cycle: pod default/web took 250.0 ms on 1 nodes" in caplog.text
 
-    play(story, config=config, registry=registry, is_replayed=False)  # it moves the clock, which the replay does
+    play(story, plugins=(Slow,), is_replayed=False)  # it moves the clock, which the replay does
 
 
 def test_an_exception_in_reserve_ends_the_attempt_and_not_the_loop() -> None:
@@ -96,7 +93,6 @@ def test_an_exception_in_reserve_ends_the_attempt_and_not_the_loop() -> None:
             return None
 
     Buggy.is_built_in = True
-    config, registry = with_plugins(Holds, Buggy)
 
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
@@ -108,7 +104,7 @@ def test_an_exception_in_reserve_ends_the_attempt_and_not_the_loop() -> None:
         assert await world.node_of("web") == "n1"
         assert Holds.held == 1
 
-    play(story, config=config, registry=registry)
+    play(story, plugins=(Holds, Buggy))
 
 
 # --- What a failure says, and what becomes of the pod: each kind of end in one row -----------------------------------

@@ -43,7 +43,7 @@ def test_the_queue() -> None:
         }
         pods = reported["pods"]
         assert isinstance(pods, list)
-        by_name = {each["pod"]: each for each in pods}
+        by_name = {row["pod"]: row for row in pods}
         assert by_name["default/rejected"]["state"] == "unschedulable"
         assert by_name["default/rejected"]["rejectedBy"] == ["NodeResourcesFit"]
         assert by_name["default/rejected"]["retriedAtTheLatest"] == "2026-01-01T00:05:00.000000Z"
@@ -127,7 +127,7 @@ def test_the_cache() -> None:
     assert "podNames" not in first
     chosen = cache_page(engine.columns, AssumedPods(None), node="n1")["nodes"]
     assert isinstance(chosen, list)
-    assert [each["podNames"] for each in chosen] == [["default/a", "default/b"]]
+    assert [plan["podNames"] for plan in chosen] == [["default/a", "default/b"]]
 
 
 def container(*, requests: dict[str, str], limits: dict[str, str], **fields: str) -> Container:

@@ -1,12 +1,13 @@
 """A cluster on virtual time: an API server, a client that may misbehave, and schedulers at work.
 
-    async def story(world: World) -> None:
+    @played()
+    async def test_a_pod_gets_a_node(world: World) -> None:
         await world.create(node("n1", cpu=4))
         await world.create(pod("web", cpu=1))
         await world.settle()
-        assert world.node_of("web") == "n1"
+        assert await world.node_of("web") == "n1"
 
-    play(story)
+A test with parameters defines its story itself, and calls `play(story)`.
 
 The builders of `tests.builders` make objects. The functions of the world read the store, not the scheduler.
 """
@@ -15,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import wraps
+from inspect import Signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -33,14 +36,16 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.scheduler.catalogue import default_registry
+from mooring.scheduler.catalogue import PLUGINS, default_registry
 from mooring.scheduler.config import SchedulerConfiguration, load_configuration
+from mooring.scheduler.framework.plugin import Plugin
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.reporting.recording import Recording
 from mooring.scheduler.scheduler import Limits, Scheduler
 from mooring.simulator.replay import RecordingReader, Replay, ReplayReport
 from mooring.store.memory import MemoryStore
 from tests.api_servers import create, open_loopback_client
+from tests.scheduler.config.builders import configuration
 
 Story = Callable[["World"], Awaitable[None]]
 Through = Callable[[Client, VirtualClock], Client]
@@ -175,12 +180,20 @@ async def open_world(clock: VirtualClock, entropy: Entropy) -> AsyncIterator[Wor
         yield World(clock, group, entropy, store, client)
 
 
+def with_plugins(*plugins: type[Plugin], **fields: object) -> tuple[dict[str, Any], Registry]:
+    """A configuration that has these plugins at all of their points, before the usual ones; and the registry."""
+    enabled = [{"name": plugin.name} for plugin in plugins]
+    profile = {"schedulerName": "default-scheduler", "plugins": {"multiPoint": {"enabled": enabled}}}
+    return configuration(profiles=[profile], **fields), Registry((*PLUGINS, *plugins))
+
+
 def play(
     story: Story,
     *,
     config: Mapping[str, Any] | None = None,
     through: Through | None = None,
     registry: Registry | None = None,
+    plugins: Sequence[type[Plugin]] = (),
     limits: Limits | None = None,
     schedulers: int = 1,
     seed: int = 1,
@@ -189,8 +202,10 @@ def play(
     """Runs a story with schedulers that are synced, and checks at its end that nothing inside is amiss.
 
     The schedulers are recorded, and a replay must decide as they did. Not so with extenders, or if a plugin decides by
-    what is not in the recording (`is_replayed`).
+    what is not in the recording (`is_replayed`). `plugins` are enabled at all of their points, before the usual ones.
     """
+    if plugins:
+        config, registry = with_plugins(*plugins)
     clock = VirtualClock()
     is_recorded = is_replayed and not (config or {}).get("extenders")
 
@@ -210,6 +225,20 @@ def play(
         for number in range(schedulers if is_recorded else 0):
             report = replayed(Path(name) / f"{number}.recording", load_configuration(config), registry)
             assert not report.differences, report.differences[0]
+
+
+def played(**options: Any) -> Callable[[Story], Callable[[], None]]:
+    """Makes a test of a story, which `play` runs with these options."""
+
+    def as_test(story: Story) -> Callable[[], None]:
+        @wraps(story)
+        def test() -> None:
+            play(story, **options)
+
+        test.__signature__ = Signature()  # type: ignore[attr-defined]  # the world is no fixture of pytest
+        return test
+
+    return as_test
 
 
 def replayed(

@@ -61,7 +61,7 @@ def requested(query: dict[str, list[str]] | None = None) -> PageRequest:
         ),
         pytest.param(
             {"a": GOOD},
-            {"exclude": ["y,x"], "verbose": [""]},
+            {"exclude": ["y", "x"], "verbose": [""]},
             200,
             '[+]a ok\nwarn: some health checks cannot be excluded: no matches for "x","y"\nreadyz check passed\n',
             id="unknown checks excluded",

@@ -104,8 +104,8 @@ def test_a_live_cluster_is_recorded_and_its_replay_agrees_decision_by_decision(t
             async with cluster.async_client() as client:
                 while True:
                     found = [decode_as(Pod, raw) for raw in (await client.list(POD)).items]
-                    if sum(bool(each.spec.node_name) for each in found) == len(names):
-                        return {each.metadata.name: each.spec.node_name for each in found}
+                    if sum(bool(view.spec.node_name) for view in found) == len(names):
+                        return {view.metadata.name: view.spec.node_name for view in found}
                     await SystemClock().wait(LOOK_EACH_S)
 
     bound = run_real(main())

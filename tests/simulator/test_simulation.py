@@ -201,7 +201,7 @@ def test_the_map_of_nodes_shows_their_fullest_resource(tmp_path: Path) -> None:
     )
     assert run(tmp_path, text).node_maps == [[0, 75], [-1, 75]]
     large = run(tmp_path, text.replace("count: 2", "count: 1000"))
-    assert [len(each) for each in large.node_maps] == [112, 112]  # every ninth
+    assert [len(node_map) for node_map in large.node_maps] == [112, 112]  # every ninth
 
 
 def test_waiting_times_and_placements(tmp_path: Path) -> None:

@@ -54,16 +54,19 @@ def test_a_replayed_dump_has_the_distances_of_creation_times(tmp_path: Path) -> 
         a_pod("undated", None),
         a_pod("agent", "2020-01-01T00:00:00Z", owner="DaemonSet"),
     )
-    assert [(each.at_s, each.pod.metadata.name) for each in found.workload.arrivals] == [(0.0, "b"), (3600.0, "a")]
-    assert [each.pod.metadata.name for each in found.placed] == ["undated", "agent"]
+    assert [(arrival.at_s, arrival.pod.metadata.name) for arrival in found.workload.arrivals] == [
+        (0.0, "b"),
+        (3600.0, "a"),
+    ]
+    assert [arrival.pod.metadata.name for arrival in found.placed] == ["undated", "agent"]
 
 
 def test_a_sampled_dump_leaves_pods_without_an_age_alone(tmp_path: Path) -> None:
     text = DUMP.replace("replayed", "sampled") + "duration: 24h\n"
     found = read(tmp_path, text, a_pod("a", "2026-01-01T10:00:00Z"), a_pod("undated", None))
-    lifetimes = {each.pod.metadata.name: each.lifetime_s for each in found.placed}
+    lifetimes = {arrival.pod.metadata.name: arrival.lifetime_s for arrival in found.placed}
     assert lifetimes["undated"] == float("inf") > lifetimes["a"]
-    assert {each.owner for each in found.workload.arrivals} == {"shop/web"}
+    assert {arrival.owner for arrival in found.workload.arrivals} == {"shop/web"}
 
 
 def test_a_dump_that_cannot_be_read_is_named(tmp_path: Path) -> None:

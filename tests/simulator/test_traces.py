@@ -130,7 +130,8 @@ def trace(folder: Path, *events: Any, lifecycles: Any = None, tracked: Any = Non
 def lives(found: Arrivals) -> list[tuple[str, float, float]]:
     """Name, arrival, and time until the end or the deletion of each pod."""
     return sorted(
-        (each.pod.metadata.name, each.at_s, min(each.lifetime_s, each.deleted_s - each.at_s)) for each in found.arrivals
+        (arrival.pod.metadata.name, arrival.at_s, min(arrival.lifetime_s, arrival.deleted_s - arrival.at_s))
+        for arrival in found.arrivals
     )
 
 

@@ -372,11 +372,13 @@ def _pod(name: str, cpu: str) -> dict[str, Any]:
 
 
 def _seen(pod: Mapping[str, Any]) -> SeenPod:
-    requests = [each.get("resources", {}).get("requests", {}).get("cpu", "0") for each in pod["spec"]["containers"]]
+    requests = [
+        container.get("resources", {}).get("requests", {}).get("cpu", "0") for container in pod["spec"]["containers"]
+    ]
     return SeenPod(
         uid=pod["metadata"]["uid"],
         name=pod["metadata"]["name"],
         node=pod["spec"].get("nodeName", ""),
-        cpu_milli=sum(quantity_milli(each) for each in requests),
+        cpu_milli=sum(quantity_milli(request) for request in requests),
         has_ended=pod.get("status", {}).get("phase") in ("Succeeded", "Failed"),
     )

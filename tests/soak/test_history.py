@@ -43,7 +43,7 @@ class TestWrites:
     def test_a_lost_write_is_found(self) -> None:
         history = written(("a", "1"))
         history.check_list({}, 1, 1)
-        assert [str(each) for each in history.violations] == [f"{PRESENT}: a: found nothing, expected 1"]
+        assert [str(violation) for violation in history.violations] == [f"{PRESENT}: a: found nothing, expected 1"]
 
     def test_an_older_value_is_found(self) -> None:
         history = written(("a", "1"), ("a", "2"))
@@ -141,7 +141,7 @@ class TestPods:
         history.set_capacity("n", 1_000)
         for revision, uid in enumerate("uvw", 1):
             history.see_event(SeenPod(uid, uid, "n", 600), revision)
-        assert [str(each) for each in history.violations] == [
+        assert [str(violation) for violation in history.violations] == [
             f"{OVERCOMMITTED}: n has 1000m cpu, and its pods request 1200m at revision 2"
         ]
 
@@ -168,7 +168,7 @@ class TestProcesses:
         violations = Violations()
         after = Sample(1, (100 << 20) + MEMORY_GROWTH_BYTES_MAX + 1, 21 + FILES_GROWTH_MAX)
         check_level("p", Sample(1, 100 << 20, 20), after, violations)
-        assert [each.rule for each in violations] == ["memory stays level", "file descriptors stay level"]
+        assert [violation.rule for violation in violations] == ["memory stays level", "file descriptors stay level"]
 
     def test_a_large_process_may_grow_by_a_share(self) -> None:
         violations = Violations()
@@ -186,9 +186,13 @@ def test_bodies_and_paths_are_within_the_limits_of_a_request() -> None:
 
 
 def test_they_leave_nothing_behind() -> None:
-    assert [each.name for each in hostile_requests() if each.method != "GET" and "dryRun=All" not in each.path] == []
+    assert [
+        hostile_request.name
+        for hostile_request in hostile_requests()
+        if hostile_request.method != "GET" and "dryRun=All" not in hostile_request.path
+    ] == []
 
 
 def test_each_has_a_name_of_its_own() -> None:
-    names = [each.name for each in hostile_requests()]
+    names = [hostile_request.name for hostile_request in hostile_requests()]
     assert len(names) == len(set(names))

@@ -298,9 +298,9 @@ class StoreMachine(RuleBasedStateMachine):
             return
         page = step(self.store.list(folder, start=start, limit=limit, at=at))
         state = self.states[at]
-        wanted = [state[key] for key in sorted(state) if key.startswith(folder) and key >= start]
-        assert [*page.records] == (wanted[:limit] if limit else wanted)
-        rest = wanted[limit:] if limit else []
+        expected = [state[key] for key in sorted(state) if key.startswith(folder) and key >= start]
+        assert [*page.records] == (expected[:limit] if limit else expected)
+        rest = expected[limit:] if limit else []
         assert (page.next_start, page.remaining) == (rest[0].key if rest else "", len(rest))
 
     @rule(folder=FOLDERS, back=st.integers(0, 6))
@@ -318,15 +318,15 @@ class StoreMachine(RuleBasedStateMachine):
     def read_watches(self) -> None:
         open_watches = []
         for watch, folder, since in self.watches:
-            wanted = [change for change in self.changes if change.revision > since and change.key.startswith(folder)]
+            expected = [change for change in self.changes if change.revision > since and change.key.startswith(folder)]
             watch.interrupt()
             try:
                 found = step(watch.next_batch())
             except RevisionGone:
-                assert wanted, "the watch ended without missed changes"
+                assert expected, "the watch ended without missed changes"
                 continue
             assert [(each.key, each.revision, each.value, each.previous) for each in found] == [
-                (each.key, each.revision, each.value, each.previous) for each in wanted
+                (each.key, each.revision, each.value, each.previous) for each in expected
             ]
             open_watches.append((watch, folder, len(self.states) - 1))
         self.watches = open_watches

@@ -18,7 +18,7 @@ class MaxPerNode(FilterPlugin):
 
     def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
         app = pod.metadata.labels.get("app")
-        count = sum(each.signature.labels.get("app") == app for each in node_info.pods)
+        count = sum(placed.signature.labels.get("app") == app for placed in node_info.pods)
         if count >= int(pod.metadata.labels[LIMIT]):
             return Status.unschedulable("node(s) had enough pods of the application")
         return None

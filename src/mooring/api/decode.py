@@ -23,6 +23,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 import msgspec
 
+from mooring.api.document import without_nulls
 from mooring.api.errors import DecodeError, UnknownKindError
 from mooring.api.kinds import all_kinds
 from mooring.api.views.meta import NO_METADATA, ApiObject, ObjectMeta, ObjectWithRaw, View
@@ -68,22 +69,15 @@ def convert_as(view: type[AnyView], plain: Mapping[str, object]) -> AnyView:
     try:
         return msgspec.convert(plain, view)
     except msgspec.ValidationError:
-        without_nulls = _without_nulls(plain)
+        non_null = without_nulls(plain)
     try:
-        return msgspec.convert(without_nulls, view)
+        return msgspec.convert(non_null, view)
     except msgspec.ValidationError as error:
         raise _explain(view.__name__, plain, str(error)) from None
 
 
-def decode_all(raw: JsonBytes) -> list[ApiObject]:
-    """The views of one object, or of all items of a list (`List`, `PodList`, ...)."""
-    api_version, kind = _head_of(raw)
-    view = _views.get((api_version, kind))
-    return [decode_as(view, raw)] if view is not None else convert_all(_plain_object(raw, kind))
-
-
 def convert_all(plain: Mapping[str, object]) -> list[ApiObject]:
-    """As `decode_all`, for a dictionary."""
+    """The views of one object, or of all items of a list (`List`, `PodList`, ...)."""
     return [convert_as(view, item) for view, item in _flattened(plain)]
 
 
@@ -214,14 +208,6 @@ def _plain_object(raw: JsonBytes, kind: str) -> Mapping[str, object]:
     if not isinstance(plain, dict):
         raise DecodeError(kind, "", "", f"expected an object, found {_described(plain)}")
     return plain
-
-
-def _without_nulls(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {key: _without_nulls(entry) for key, entry in value.items() if entry is not None}
-    if isinstance(value, list | tuple):
-        return [_without_nulls(entry) for entry in value]
-    return value
 
 
 # --- saying what is wrong ---------------------------------------------------------------------------------------

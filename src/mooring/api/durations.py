@@ -22,14 +22,21 @@ _SECOND = _NANOSECONDS["s"]
 _NANOSECONDS_MAX = 2**63 - 1
 
 _PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
+_DIGITS_MAX = 20
+"""More digits than 64 bits have. Python parses no number of very many digits."""
 
 
 def parse_duration(text: str) -> float:
     """Parse a duration into seconds. Raises `ValueError` with the text of Go."""
+    return parse_nanoseconds(text) / _SECOND
+
+
+def parse_nanoseconds(text: str) -> int:
+    """Parse a duration into nanoseconds. Raises `ValueError` with the text of Go."""
     sign = -1 if text.startswith("-") else 1
     rest = text[1:] if text[:1] in ("-", "+") else text
     if rest == "0":
-        return 0.0
+        return 0
     if not rest:
         raise ValueError(f"time: invalid duration {quoted(text)}")
     nanoseconds, position = 0, 0
@@ -38,9 +45,9 @@ def parse_duration(text: str) -> float:
         assert part is not None, "the pattern of a part also matches nothing"
         nanoseconds += _part_nanoseconds(text, part[1], part[2] or "", part[3])
         position = part.end()
-    if nanoseconds > _NANOSECONDS_MAX:
+    if nanoseconds > _NANOSECONDS_MAX + (sign < 0):
         raise ValueError(f"time: invalid duration {quoted(text)}")
-    return sign * nanoseconds / _SECOND
+    return sign * nanoseconds
 
 
 def _part_nanoseconds(text: str, whole: str, fraction: str, unit: str) -> int:
@@ -50,9 +57,9 @@ def _part_nanoseconds(text: str, whole: str, fraction: str, unit: str) -> int:
         raise ValueError(f"time: missing unit in duration {quoted(text)}")
     if unit not in _NANOSECONDS:
         raise ValueError(f"time: unknown unit {quoted(unit)} in duration {quoted(text)}")
-    scale = _NANOSECONDS[unit]
-    parts = int("1" + "0" * len(fraction))
-    return int(whole or "0") * scale + int(fraction or "0") * scale // parts
+    scale, fraction = _NANOSECONDS[unit], fraction[:_DIGITS_MAX]
+    amount = int(whole.lstrip("0")[:_DIGITS_MAX] or "0")
+    return amount * scale + int(fraction or "0") * scale // int("1" + "0" * len(fraction))
 
 
 def format_duration(seconds: float) -> str:

@@ -3,6 +3,7 @@
 Input: the path of a field, its value, and the reason. Output: one line for each error, or one text for several.
 
  1. Events and conditions contain these texts, and tools compare them with those of Kubernetes.
+ 2. Other errors quote values and their types as Go prints them: `quoted`, `go_json`, `go_text`, `go_type`, `json_type`.
 """
 
 from __future__ import annotations
@@ -60,3 +61,54 @@ def go_json(value: object, *, is_sorted: bool = False) -> str:
     """JSON as Go writes it: `<`, `>` and `&` escaped; keys in order if it is no struct."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=is_sorted)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def go_text(value: object) -> str:
+    """A value as Go's `%v` prints it; messages of kube-apiserver quote objects so."""
+    match value:
+        case None:
+            return "<nil>"
+        case bool():
+            return "true" if value else "false"
+        case dict():
+            return "map[" + " ".join(f"{key}:{go_text(value[key])}" for key in sorted(value)) + "]"
+        case list():
+            return "[" + " ".join(go_text(item) for item in value) + "]"
+        case _:
+            return str(value)
+
+
+def go_type(value: object) -> str:
+    """The type that Go's decoder of JSON gives a value."""
+    match value:
+        case bool():
+            return "bool"
+        case str():
+            return "string"
+        case int():
+            return "int64"
+        case float():
+            return "float64"
+        case list():
+            return "[]interface {}"
+        case dict():
+            return "map[string]interface {}"
+        case _:
+            return "<nil>"
+
+
+def json_type(value: object) -> str:
+    """The JSON type of a value, as Go's errors name it."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "bool"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case dict():
+            return "object"
+        case _:
+            return "number"

@@ -146,6 +146,11 @@ def kind_of_view(view: type[ApiObject]) -> Kind:
     return kind_named(view.api_version, view.kind)
 
 
+def place_of(view: ApiObject) -> tuple[Kind, str, str]:
+    """Kind, namespace and name, as the calls of a client take them. Raises `UnknownKindError`."""
+    return kind_of_view(type(view)), view.metadata.namespace, view.metadata.name
+
+
 def all_kinds() -> Iterator[Kind]:
     """Every row, in the order of the table."""
     return iter(_by_name.values())

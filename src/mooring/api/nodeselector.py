@@ -22,12 +22,7 @@ from mooring.api.caches import BoundedCache
 from mooring.api.errors import NodeSelectorError
 from mooring.api.field_errors import aggregated, invalid_value, unsupported_value
 from mooring.api.labels import LabelMatcher, Operator, Requirement, is_sound, matcher_of_pairs, requirement_errors
-from mooring.api.views.meta import (
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PreferredSchedulingTerm,
-)
+from mooring.api.views.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
 from mooring.api.views.pod import Pod
 
 NAME_FIELD = "metadata.name"

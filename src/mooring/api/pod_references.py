@@ -50,7 +50,7 @@ def volume_claim_names(pod: Document) -> Iterator[str]:
 def resource_claim_names(pod: Document) -> Iterator[str]:
     """The ResourceClaims that a pod uses. A claim of a template is known once the pod's status names it."""
     status = pod.get("status") or {}
-    generated = {one.get("name"): one for one in status.get("resourceClaimStatuses") or ()}
+    generated = {entry.get("name"): entry for entry in status.get("resourceClaimStatuses") or ()}
     for claim in pod["spec"].get("resourceClaims") or ():
         yield from _name(claim, "resourceClaimName")
         yield from _name(generated.get(claim.get("name")), "resourceClaimName")

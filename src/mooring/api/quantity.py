@@ -25,6 +25,8 @@ from mooring.api.errors import QuantityError
 from mooring.api.views.meta import RawQuantity
 
 INT64_MAX = 2**63 - 1
+MILLI_VALUE_MAX = INT64_MAX // 1000
+"""Larger amounts have no milli value of 64 bits."""
 INT64_MIN = -(2**63)
 NANO = 10**9
 NANO_IN_MILLI = 10**6

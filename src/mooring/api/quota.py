@@ -218,7 +218,7 @@ def _pod_key(pod: Pod) -> tuple[object, ...]:
     """Everything that decides what it uses."""
     spec, status = pod.spec, pod.status
     statuses = (*status.container_statuses, *status.init_container_statuses)
-    given = [each for each in statuses if each.resources is not None]
+    given = [entry for entry in statuses if entry.resources is not None]
     return (
         tuple(spec.overhead.items()),
         _items(spec.resources),
@@ -229,7 +229,7 @@ def _pod_key(pod: Pod) -> tuple[object, ...]:
                 for init_container in spec.init_containers
             ]
         ),
-        tuple([(each.name, _items(each.resources), tuple(each.allocated_resources.items())) for each in given]),
+        tuple([(entry.name, _items(entry.resources), tuple(entry.allocated_resources.items())) for entry in given]),
         bool(given) and is_resize_infeasible(pod),
     )
 
@@ -245,13 +245,15 @@ def _is_best_effort(pod: Pod) -> bool:
     if pod.status.qos_class:
         return pod.status.qos_class == "BestEffort"
     spec = pod.spec
-    containers = [each.resources for each in (*spec.containers, *spec.init_containers)]
+    containers = [container.resources for container in (*spec.containers, *spec.init_containers)]
     holders = [spec.resources] if spec.resources is not None else containers
     return not any(_has_requests(holder) for holder in holders)
 
 
 def _has_requests(resources: ResourceRequirements) -> bool:
-    raw_amounts = [each.get(name) for each in (resources.requests, resources.limits) for name in (CPU, MEMORY)]
+    raw_amounts = [
+        quantities.get(name) for quantities in (resources.requests, resources.limits) for name in (CPU, MEMORY)
+    ]
     return any(quantity_nano(raw) > 0 for raw in raw_amounts if raw is not None)
 
 
@@ -358,7 +360,7 @@ _EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
 
 def extended_names(classes: Iterable[DeviceClass]) -> dict[str, str]:
     """The extended resource of each device class."""
-    named = {one.metadata.name: one.spec.extended_resource_name for one in classes}
+    named = {device_class.metadata.name: device_class.spec.extended_resource_name for device_class in classes}
     return {name: extended for name, extended in named.items() if extended}
 
 
@@ -401,7 +403,7 @@ def is_charged_to(pod: Pod, claim: ResourceClaim, claims: Iterable[ResourceClaim
     known = pod.status.extended_resource_claim_status
     if known is not None:
         return known.resource_claim_name == claim.metadata.name
-    rivals = (each for each in claims if _is_for_extended_resources(each) and _is_owned_by(each, pod))
+    rivals = (other for other in claims if _is_for_extended_resources(other) and _is_owned_by(other, pod))
     return not any(_age(rival) < _age(claim) for rival in rivals)
 
 

@@ -32,10 +32,10 @@ As quantities, `pod_requests` and `pod_limits` are the totals of a pod over its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from mooring.api.caches import BoundedCache
 from mooring.api.labels import label_key_errors
@@ -48,7 +48,7 @@ from mooring.api.quantity import (
     quantity_nano,
     value_of_nano,
 )
-from mooring.api.views.meta import ResourceList
+from mooring.api.views.meta import ResourceList, find_condition
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Container, ContainerStatus, Pod, ResourceRequirements
 
@@ -118,6 +118,7 @@ _DEFAULTS_NANO: Mapping[str, int] = {CPU: CPU_MILLI_DEFAULT * NANO_IN_MILLI, MEM
 
 Nanos = dict[str, int]
 """Resource name -> exact amount."""
+_Amount = TypeVar("_Amount", int, Quantity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,10 +229,8 @@ def has_pod_level_requests(pod: Pod) -> bool:
 
 def is_resize_infeasible(pod: Pod) -> bool:
     """Whether the kubelet has reported that the resize is infeasible."""
-    for condition in pod.status.conditions:
-        if condition.type == "PodResizePending":
-            return condition.reason == "Infeasible"
-    return False
+    condition = find_condition(pod.status.conditions, "PodResizePending")
+    return condition is not None and condition.reason == "Infeasible"
 
 
 def is_sidecar(container: Container) -> bool:
@@ -243,23 +242,32 @@ def is_sidecar(container: Container) -> bool:
 
 
 def _container_requests(pod: Pod, rules: RequestRules) -> Nanos:
-    """The most that the containers need at any one time."""
-    statuses = _statuses_with_resources(pod) if rules.counts_status else {}
-    running: Nanos = {}
-    for container in pod.spec.containers:
-        _add(running, _requests_of(pod, container, statuses.get(container.name), rules))
-    if not pod.spec.init_containers:
+    statuses = _statuses(pod) if rules.counts_status else {}
+    return _most_of_pod(pod, lambda container: _requests_of(pod, container, statuses.get(container.name), rules))
+
+
+def _most_of_pod(pod: Pod, amounts_of: Callable[[Container], dict[str, _Amount]]) -> dict[str, _Amount]:
+    init_containers = [(is_sidecar(container), amounts_of(container)) for container in pod.spec.init_containers]
+    return most_at_once(map(amounts_of, pod.spec.containers), init_containers)
+
+
+def most_at_once(
+    containers: Iterable[dict[str, _Amount]], init_containers: Sequence[tuple[bool, dict[str, _Amount]]]
+) -> dict[str, _Amount]:
+    """The most that containers need at any one time. Init containers come with whether they are sidecars."""
+    running: dict[str, _Amount] = {}
+    for own in containers:
+        _add(running, own)
+    if not init_containers:
         return running
-    sidecars: Nanos = {}
-    starting: Nanos = {}
-    for container in pod.spec.init_containers:
-        if is_sidecar(container):
-            own = _requests_of(pod, container, statuses.get(container.name), rules)
+    sidecars: dict[str, _Amount] = {}
+    starting: dict[str, _Amount] = {}
+    for keeps_running, own in init_containers:
+        if keeps_running:
             _add(running, own)
             _add(sidecars, own)
             _raise_to(starting, sidecars)
         else:
-            own = _requests_of(pod, container, None, rules)
             _add(own, sidecars)
             _raise_to(starting, own)
     _raise_to(running, starting)
@@ -276,8 +284,13 @@ def _requests_of(pod: Pod, container: Container, status: ContainerStatus | None,
     return requests
 
 
-def _statuses_with_resources(pod: Pod) -> dict[str, ContainerStatus]:
-    return {status.name: status for status in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
+def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
+    """The statuses that count: init containers other than sidecars are counted without their status."""
+    statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+    if not statuses:
+        return {}
+    without = {container.name for container in pod.spec.init_containers if not is_sidecar(container)}
+    return {status.name: status for status in statuses if status.name not in without}
 
 
 def _pod_level_requests(pod: Pod, rules: RequestRules) -> Nanos:
@@ -364,15 +377,17 @@ def _nanos(resources: ResourceList) -> Nanos:
     return {name: quantity_nano(raw) for name, raw in resources.items()}
 
 
-def _add(total: Nanos, more: Nanos) -> None:
-    for name, nano in more.items():
-        total[name] = total.get(name, 0) + nano
+def _add(total: dict[str, _Amount], more: Mapping[str, _Amount]) -> None:
+    for name, amount in more.items():
+        have = total.get(name)
+        total[name] = amount if have is None else have + amount
 
 
-def _raise_to(least: Nanos, other: Nanos) -> None:
-    for name, nano in other.items():
-        if name not in least or nano > least[name]:
-            least[name] = nano
+def _raise_to(least: dict[str, _Amount], other: Mapping[str, _Amount]) -> None:
+    for name, amount in other.items():
+        have = least.get(name)
+        if have is None or amount > have:
+            least[name] = amount
 
 
 def _rounded(requests_nano: Nanos) -> dict[str, int]:
@@ -420,7 +435,7 @@ def amounts(resources: ResourceList | None) -> Amounts:
 def pod_requests(pod: Pod, counting: CountingRules) -> Amounts:
     total = _without_overhead(pod, _requests, counting)
     if counting.adds_overhead:
-        _add_amounts(total, amounts(pod.spec.overhead))
+        _add(total, amounts(pod.spec.overhead))
     return total
 
 
@@ -442,60 +457,22 @@ def _limits(resources: ResourceRequirements) -> ResourceList:
 
 
 def _without_overhead(pod: Pod, which: _Which, counting: CountingRules) -> Amounts:
-    total = _sum_of_containers(pod, which, counting)
+    statuses = _statuses(pod) if counting.sees_status else {}
+    total = _most_of_pod(pod, lambda container: _of_container(pod, container, statuses.get(container.name), which))
     if pod.spec.resources is not None:
         pod_amounts = amounts(which(pod.spec.resources))
         total.update({name: amount for name, amount in pod_amounts.items() if counting.is_pod_level(name)})
     return total
 
 
-def _sum_of_containers(pod: Pod, which: _Which, counting: CountingRules) -> Amounts:
-    statuses = _statuses(pod) if counting.sees_status else {}
-    total: Amounts = {}
-    for container in pod.spec.containers:
-        _add_amounts(total, _of_container(pod, container, which, statuses))
-    sidecars: Amounts = {}
-    largest: Amounts = {}
-    for container in pod.spec.init_containers:
-        if is_sidecar(container):
-            mine = _of_container(pod, container, which, statuses)
-            _add_amounts(total, mine)
-            _add_amounts(sidecars, mine)
-            _raise_amounts(largest, sidecars)
-        else:
-            mine = _of_container(pod, container, which, {})
-            _add_amounts(mine, sidecars)
-            _raise_amounts(largest, mine)
-    _raise_amounts(total, largest)
-    return total
-
-
-def _of_container(pod: Pod, container: Container, which: _Which, statuses: Mapping[str, ContainerStatus]) -> Amounts:
-    wanted = amounts(which(container.resources))
-    status = statuses.get(container.name)
+def _of_container(pod: Pod, container: Container, status: ContainerStatus | None, which: _Which) -> Amounts:
+    requested = amounts(which(container.resources))
     if status is None or status.resources is None:
-        return wanted
+        return requested
     actual = amounts(which(status.resources))
     if which is _requests:
-        _raise_amounts(actual, amounts(status.allocated_resources))
+        _raise_to(actual, amounts(status.allocated_resources))
     if is_resize_infeasible(pod):
         return actual
-    _raise_amounts(wanted, actual)
-    return wanted
-
-
-def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
-    return {each.name: each for each in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
-
-
-def _add_amounts(total: Amounts, more: Amounts) -> None:
-    for name, amount in more.items():
-        have = total.get(name)
-        total[name] = amount if have is None else have + amount
-
-
-def _raise_amounts(least: Amounts, other: Amounts) -> None:
-    for name, amount in other.items():
-        have = least.get(name)
-        if have is None or amount > have:
-            least[name] = amount
+    _raise_to(requested, actual)
+    return requested

@@ -22,6 +22,11 @@ BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 """Set on a claim by the scheduler: provision a volume that this node can reach."""
 STORAGE_CLASS_BETA = "volume.beta.kubernetes.io/storage-class"
+DEFAULT_CLASS_ANNOTATIONS = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+"""A class with one of these as "true" is the default class."""
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"

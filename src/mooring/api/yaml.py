@@ -37,6 +37,7 @@ from typing import NoReturn
 
 import yaml
 
+from mooring.api.document import copied_json
 from mooring.api.errors import ObjectError
 
 NESTING_MAX = 250
@@ -274,7 +275,7 @@ class _Builder:
             share = self._nodes_from_aliases / self._nodes
             if self._nodes > 10 * _ALIASES_HARMLESS and share > _alias_share_allowed(self._nodes):
                 self._reject(line, "document contains excessive aliasing")
-        self._place(_copied(anchored.value), line, anchored.size, anchored.height)
+        self._place(copied_json(anchored.value), line, anchored.size, anchored.height)
 
     def _place(self, value: object, line: int, size: int, height: int) -> None:
         """Put a finished value where the innermost open mapping or list is waiting for it."""
@@ -335,16 +336,6 @@ def _alias_share_allowed(nodes: int) -> float:
     if nodes >= _NODES_LARGE:
         return 0.10
     return 0.99 - 0.89 * (nodes - _NODES_SMALL) / (_NODES_LARGE - _NODES_SMALL)
-
-
-def _copied(value: object) -> object:
-    match value:
-        case dict():
-            return {key: _copied(item) for key, item in value.items()}
-        case list():
-            return [_copied(item) for item in value]
-        case _:
-            return value
 
 
 def _composed(source: str, number: int) -> yaml.Node | None:

@@ -15,6 +15,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -32,7 +33,6 @@ from mooring.apiserver.access.rbac import RoleAuthorizer, read_role_or_binding
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenSigner
 from mooring.apiserver.admission.interface import AdmissionChain
 from mooring.apiserver.admission.table import admission_plugins
-from mooring.apiserver.apply.kind_schema import KindSchema, kind_schema_of_struct
 from mooring.apiserver.bootstrap import bootstrap
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.definition_controller import CustomKinds, DefinitionController
@@ -155,9 +155,8 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
         await store.compact(await store.revision())
     roles = RoleAuthorizer()
     resources = ResourceTable(built_in_resources())
-    tokens = ServiceAccountTokens(
-        TokenSigner(settings.token_key), clock, entropy.fork("tokens"), _TokenReferenceLookup(store).find
-    )
+    peek = partial(_find_token_reference, store)
+    tokens = ServiceAccountTokens(TokenSigner(settings.token_key), clock, entropy.fork("tokens"), peek)
     authenticator = Authenticator(
         clock,
         FixedTokens(settings.fixed_tokens),
@@ -167,8 +166,7 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
     node_graph = NodeGraph()
     authorizer = AuthorizerChain(NodeAuthorizer(node_rules(), node_graph.is_related), roles)
     services = _Services(ServiceAllocator(await lookup.list(kinds.SERVICE), entropy.fork("services")), object_storage)
-    kind_schemas = KindSchemas()
-    status_writer = ServerStatusWriter(object_storage, resources, kind_schemas.of)
+    status_writer = ServerStatusWriter(object_storage, resources)
     disabled = settings.disabled_admission_plugins
     plugins = admission_plugins(status_writer, authorizer, clock, entropy.fork("admission"), disabled)
     guards = (EscalationCheck(roles, authorizer), AdminAccessCheck(authorizer))
@@ -178,7 +176,6 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
         lookup=lookup,
         admission=AdmissionChain([*plugins.mutating, *guards], plugins.validating, lookup),
         entropy=entropy.fork("registry"),
-        kind_schema_of=kind_schemas.of,
         reserve=services.reserve,
         released=services.released,
         worker=worker,
@@ -197,7 +194,7 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
         authorizer=authorizer,
         node_graph=node_graph,
         account_tokens=tokens,
-        peek=_TokenReferenceLookup(store).find,
+        peek=peek,
         kubelets=(kubelets := KubeletLogs(settings.make_kubelet_tls)),
     )
     async with worker, kubelets, TaskGroup("apiserver") as group:
@@ -233,23 +230,6 @@ class _GraphFiller:
                 del self._missing[0]
 
 
-class KindSchemas:
-    """The ownership schema of each kind, created on first use."""
-
-    def __init__(self) -> None:
-        self._known: dict[Kind, KindSchema] = {}
-
-    def of(self, resource: Resource) -> KindSchema:
-        if resource.kind_schema is not None:
-            return resource.kind_schema
-        kind = resource.kind
-        found = self._known.get(kind)
-        if found is None:
-            assert resource.struct is not None, f"{kind} has no schema"
-            found = self._known[kind] = kind_schema_of_struct(resource.struct, kind.api_version, kind.kind)
-        return found
-
-
 class _RoleHandler:
     def __init__(self, roles: RoleAuthorizer, worker: WorkerThread) -> None:
         self._roles = roles
@@ -270,16 +250,11 @@ class _RoleHandler:
 _TOKEN_REFERENCE_KINDS = {kind.plural: kind for kind in (kinds.SERVICE_ACCOUNT, kinds.POD, kinds.SECRET, kinds.NODE)}
 
 
-class _TokenReferenceLookup:
-    """Looks objects up for tokens, which cannot wait."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def find(self, resource: str, namespace: str, name: str) -> Document | None:
-        kind = _TOKEN_REFERENCE_KINDS[resource]
-        record = self._store.peek(kind.key(namespace, name))
-        return None if record is None else document_of(kind, record.value, record.revision)
+def _find_token_reference(store: Store, resource: str, namespace: str, name: str) -> Document | None:
+    """Looks up an object for tokens, which cannot wait."""
+    kind = _TOKEN_REFERENCE_KINDS[resource]
+    record = store.peek(kind.key(namespace, name))
+    return None if record is None else document_of(kind, record.value, record.revision)
 
 
 class _Services:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.api.schema.types import struct_of_kind
 from mooring.apiserver.access.default_roles import default_objects, reconciled
-from mooring.apiserver.apply.kind_schema import kind_schema_of_struct
 from mooring.apiserver.apply.managers import UPDATE, manager_id
-from mooring.apiserver.apply.update import write_managed_fields
+from mooring.apiserver.apply.update import write_first_managed_fields
+from mooring.apiserver.kinds.priority_class import SYSTEM_VALUES
 from mooring.apiserver.registry.object_storage import OWN_MANAGER, ObjectStorage
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.kit.entropy import Entropy
@@ -22,18 +21,12 @@ from mooring.store.interface import WriteConflict
 
 ROLES_AT_ONCE = 64
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
-_PRIORITY_CLASSES = (
-    (
-        "system-node-critical",
-        2_000_001_000,
-        "Used for system critical pods that must not be moved from their current node.",
+_PRIORITY_CLASS_DESCRIPTIONS = {
+    "system-node-critical": "Used for system critical pods that must not be moved from their current node.",
+    "system-cluster-critical": (
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."
     ),
-    (
-        "system-cluster-critical",
-        2_000_000_000,
-        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
-    ),
-)
+}
 
 
 async def bootstrap(object_storage: ObjectStorage, clock: Clock, entropy: Entropy) -> None:
@@ -44,13 +37,13 @@ async def bootstrap(object_storage: ObjectStorage, clock: Clock, entropy: Entrop
     for priority_class in system_priority_classes():
         await maker.ensure(kinds.PRIORITY_CLASS, priority_class)
     # Concurrently, so that a store on disk writes many of them in one commit.
-    documents = [wanted.document for wanted in default_objects()]
+    documents = [default.document for default in default_objects()]
     await run_bounded(maker.ensure_role, documents, limit=ROLES_AT_ONCE, name="bootstrap roles")
 
 
 def system_priority_classes() -> list[Document]:
     """The priority classes that every cluster has."""
-    return [_priority_class(name, value, description) for name, value, description in _PRIORITY_CLASSES]
+    return [_priority_class(name, value) for name, value in SYSTEM_VALUES.items()]
 
 
 class _ObjectCreator:
@@ -65,14 +58,10 @@ class _ObjectCreator:
         if await self._object_storage.find(kind, namespace, metadata["name"]) is not None:
             return
         metadata["uid"], metadata["creationTimestamp"] = self._entropy.uuid(), self._now
-        struct = struct_of_kind(kind.api_version, kind.kind)
-        assert struct is not None, f"{kind} has no schema"
         writer = manager_id(OWN_MANAGER, UPDATE, kind.api_version, "")
         # Spec and status of a namespace, which the server fills in, have no manager.
         ignored = (("spec",), ("status",)) if kind is kinds.NAMESPACE else ()
-        write_managed_fields(
-            kind_schema_of_struct(struct, kind.api_version, kind.kind), None, document, writer, self._now, ignored
-        )
+        write_first_managed_fields(document, writer, self._now, ignored)
         try:
             await self._object_storage.create(kind, document)
         except WriteConflict:
@@ -111,12 +100,12 @@ def _namespace(name: str) -> Document:
     }
 
 
-def _priority_class(name: str, value: int, description: str) -> Document:
+def _priority_class(name: str, value: int) -> Document:
     return {
         "kind": "PriorityClass",
         "apiVersion": "scheduling.k8s.io/v1",
         "metadata": {"name": name, "generation": 1},
         "value": value,
-        "description": description,
+        "description": _PRIORITY_CLASS_DESCRIPTIONS[name],
         "preemptionPolicy": "PreemptLowerPriority",
     }

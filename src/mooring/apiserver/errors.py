@@ -100,17 +100,17 @@ def other_namespace() -> BadRequestError:
 
 
 def list_gone(error: RevisionGone, *, is_continued: bool) -> ExpiredError:
-    return ExpiredError(_CONTINUE_EXPIRED if is_continued else f"too old resource version: {error.wanted}")
+    return ExpiredError(_CONTINUE_EXPIRED if is_continued else f"too old resource version: {error.requested}")
 
 
 def watch_gone(error: RevisionGone) -> ExpiredError:
-    return ExpiredError(f"too old resource version: {error.wanted} ({error.oldest})")
+    return ExpiredError(f"too old resource version: {error.requested} ({error.oldest})")
 
 
 def ahead(error: RevisionAhead, *, is_exact: bool = False) -> StatusError:
     """`is_exact`: the client requested exactly this revision, and gets no time for a retry."""
     return ServerError(
-        f"Timeout: Too large resource version: {error.wanted}, current: {error.current}",
+        f"Timeout: Too large resource version: {error.requested}, current: {error.current}",
         code=504,
         reason="Timeout",
         causes=[StatusCause("ResourceVersionTooLarge", "Too large resource version", "")],

@@ -25,21 +25,12 @@ from mooring.apiserver.registry.eviction import evict
 from mooring.apiserver.registry.update import Changed, put
 from mooring.apiserver.server import ApiServer, issue_token
 from mooring.apiserver.storage.stored_form import stored_form, with_revision
+from mooring.apiserver.wire.media import JSON
 from mooring.client.batch_writes import StatusPatch, Written, named
 from mooring.client.errors import ClientError
-from mooring.client.interface import (
-    EVERYTHING,
-    Deletion,
-    JsonObject,
-    Listing,
-    PatchForm,
-    Selection,
-    Watch,
-)
+from mooring.client.interface import EVERYTHING, Deletion, JsonObject, Listing, PatchForm, Selection, Watch
 from mooring.kit.clock import format_rfc3339
 from mooring.serving.users import User
-
-JSON = "application/json"
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, object]).decode
@@ -162,7 +153,7 @@ class LoopbackClient:
             return self._api_server.body_reader(resource, call, _encode(named(template, name)), JSON)()
 
         outcomes = await batches.create_many(self._api_server.context, resource, new_call, namespace, names, read)
-        return [_outcome(kind, each) for each in outcomes]
+        return [_outcome(kind, outcome) for outcome in outcomes]
 
     async def patch_status_many(
         self, kind: Kind, patches: Sequence[StatusPatch], written: Written
@@ -186,7 +177,7 @@ class LoopbackClient:
         outcomes = await batches.renew_leases(
             self._api_server.context, resource, new_call, namespace, names, renew_time_s
         )
-        return [_outcome(LEASE, each) for each in outcomes]
+        return [_outcome(LEASE, outcome) for outcome in outcomes]
 
     # --------------------------------------------------------------------------------------------------- parts
 

@@ -15,7 +15,7 @@ from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import ALL_VERBS, SCALE, STATUS, Kind, Subresource
 from mooring.api.schema.types import Struct, struct_of_kind
-from mooring.apiserver.apply.kind_schema import KindSchema
+from mooring.apiserver.apply.kind_schema import KindSchema, kind_schema_of_struct
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.kinds.scale import scale_of, scaled, validate_scale
@@ -105,6 +105,14 @@ class Resource:
     def version(self) -> str:
         return self.kind.api_version.rpartition("/")[2]
 
+    @property
+    def merge_schema(self) -> KindSchema:
+        """The schema for managed fields and server-side apply."""
+        if self.kind_schema is not None:
+            return self.kind_schema
+        assert self.struct is not None, f"{self.kind} has no schema"
+        return kind_schema_of_struct(self.struct, self.kind.api_version, self.kind.kind)
+
 
 class ResourceTable:
     """All resources by address."""
@@ -159,7 +167,8 @@ def built_in_resources() -> Iterator[Resource]:
             categories=kind.categories,
             verbs=kind.verbs,
             subresources={
-                subresource.name: subresource for subresource in sorted(subresources, key=lambda each: each.name)
+                subresource.name: subresource
+                for subresource in sorted(subresources, key=lambda subresource: subresource.name)
             },
             returns_deleted=kind.returns_deleted,
             scale=ScaleRules(scale_of, scaled) if SCALE in subresources else None,

@@ -9,7 +9,6 @@ Input: a store and the configuration. Output: `ApiServer`, which the handlers an
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -22,9 +21,8 @@ from mooring.apiserver.access.node_authorizer import NodeGraph
 from mooring.apiserver.access.service_account_tokens import Lookup as Peek
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, requested_token
 from mooring.apiserver.admission.interface import Attempt, Lookup
-from mooring.apiserver.apply.kind_schema import kind_schema_of_struct
 from mooring.apiserver.apply.managers import UPDATE, manager_id
-from mooring.apiserver.apply.update import write_managed_fields
+from mooring.apiserver.apply.update import write_first_managed_fields
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.discovery import PLAN, VIRTUAL_KINDS, Discovery
 from mooring.apiserver.errors import not_found
@@ -41,36 +39,23 @@ from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.decode import (
     NOTHING_KNOWN,
     DecodedBody,
-    NamedKind,
     canonical_object,
     decode_body,
     patched_strategically,
 )
 from mooring.apiserver.wire.examine import apply_field_validation
+from mooring.apiserver.wire.identity import TypeMeta
 from mooring.apiserver.wire.media import BodyForm, body_form
 from mooring.client.errors import BadRequestError
 from mooring.client.interface import PatchForm
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.serving.console import ConsoleSessions
+from mooring.serving.endpoints import Check
 from mooring.serving.pages import PageRequest, PageResponse, masked
 from mooring.serving.server import Page
 from mooring.serving.users import User
 from mooring.store.interface import Store
-
-Check = Callable[[], bool]
-
-
-@dataclass(slots=True)
-class Health:
-    """The checks; readiness has all of liveness' and its own."""
-
-    live: dict[str, Check] = field(default_factory=lambda: {"ping": lambda: True})
-    ready: dict[str, Check] = field(default_factory=dict)
-
-    def checks(self, path: str) -> dict[str, Check]:
-        return {**self.live, **self.ready} if path == "readyz" else dict(self.live)
-
 
 PLAN_PAGE = "/plan"
 """The page of the scheduler that answers plans."""
@@ -96,7 +81,8 @@ class ApiServer:
     peek: Peek
     """An object by plural, namespace and name, from the memory of this process, without waiting."""
     kubelets: RemoteLogs
-    health: Health = field(default_factory=Health)
+    ready_checks: dict[str, Check] = field(default_factory=dict)
+    """The checks of `/readyz` besides `ping`."""
     discovery: Discovery = field(init=False)
     openapi: OpenApi = field(init=False)
     console_sessions: ConsoleSessions = field(init=False)
@@ -195,7 +181,7 @@ class ApiServer:
         struct = struct_of_kind(api_version, kind)
         assert struct is not None, f"{kind} has no schema"
         also = _EVICTION_VERSIONS if kind == "Eviction" else ()
-        named, validation = NamedKind(api_version, kind), call.field_validation
+        named, validation = TypeMeta(api_version, kind), call.field_validation
         decoded = await self.context.worker.run(
             len(data), decode_body, data, content_type, named, struct, validation, also
         )
@@ -206,19 +192,13 @@ class ApiServer:
         """How a patched document of such a kind is read."""
         struct = struct_of_kind(api_version, kind)
         assert struct is not None, f"{kind} has no schema"
-        named = NamedKind(api_version, kind)
+        named = TypeMeta(api_version, kind)
 
         def read(plain: Document, _: Document | None) -> DecodedDocument:
             decoded = canonical_object(struct, plain, named)
             return DecodedDocument(decoded.document, tuple(decoded.strict_errors))
 
         return read
-
-    # ------------------------------------------------------------------------------------------------ reading
-
-    def knows_group(self, api_version: str) -> bool:
-        """Whether a group is built in. A missing resource of any other group is a plain 404."""
-        return self.discovery.is_built_in_group(api_version.rpartition("/")[0])
 
 
 def _shared(old: Document) -> Document:
@@ -239,14 +219,10 @@ async def issue_token(api_server: ApiServer, call: Call, request: Document) -> D
 
 def _stamp_token_request(answer: Document, request: Document, call: Call) -> None:
     """The requester manages the fields of its request, with the default lifetime."""
-    struct = struct_of_kind(answer["apiVersion"], answer["kind"])
-    assert struct is not None, "TokenRequest has no schema"
     requested = {"expirationSeconds": answer["spec"]["expirationSeconds"]}
     requested |= {name: value for name, value in (request.get("spec") or {}).items() if value}
     stamped: Document = {**answer, "metadata": {}, "spec": requested}
     del stamped["status"]
     writer = manager_id(call.field_manager, UPDATE, answer["apiVersion"], call.subresource)
-    write_managed_fields(
-        kind_schema_of_struct(struct, answer["apiVersion"], answer["kind"]), None, stamped, writer, call.now, ()
-    )
+    write_first_managed_fields(stamped, writer, call.now)
     answer["metadata"]["managedFields"] = stamped["metadata"]["managedFields"]

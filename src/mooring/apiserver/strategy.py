@@ -77,7 +77,7 @@ class Strategy:
     write runs in the `WorkerThread`."""
 
     status_strategy: ClassVar[type[StatusStrategy] | None] = None
-    """The strategy of `status`; None: `StatusStrategy`."""
+    """The strategy of `status`, if it differs from `StatusStrategy`."""
 
     table: KindTable = DEFAULT_TABLE
     """The columns of `kubectl get`."""
@@ -145,8 +145,12 @@ class Strategy:
         """Field errors of a new object outside of its metadata."""
         return []
 
-    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+    def warnings(self, obj: Document) -> list[str]:
+        """Warnings about an object, new or updated."""
         return []
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        return self.warnings(obj)
 
     def validate_create(self, obj: Document, call: Call) -> ValidationResult:
         """`validate`, and `warnings_on_create` if there are no errors."""
@@ -185,6 +189,10 @@ class Strategy:
         return []
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
+        return self.warnings(obj)
+
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        """Field errors of a changed status."""
         return []
 
     # ------------------------------------------------------------------------------------------- delete
@@ -232,10 +240,30 @@ class StatusStrategy(Strategy):
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         keep(obj, old, "spec")
 
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return self.main.validate_status(obj, old)
+
 
 def keep(obj: Document, old: Document, field: str) -> None:
-    """Revert one field of an object."""
+    """Revert one field of an object, or of a part of it."""
     if field in old:
         obj[field] = old[field]
     else:
         obj.pop(field, None)
+
+
+def keep_metadata(obj: Document, old: Document) -> None:
+    """Revert all metadata except managed fields."""
+    for field in _METADATA_FIELDS:
+        keep(obj["metadata"], old["metadata"], field)
+
+
+_METADATA_FIELDS = (
+    "deletionTimestamp",
+    "generation",
+    "selfLink",
+    "labels",
+    "annotations",
+    "finalizers",
+    "ownerReferences",
+)

@@ -10,7 +10,8 @@ Input: the text of a flag. Output: its value, and its text as `/flagz` shows it.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -23,6 +24,8 @@ from mooring.api.well_known import FALSE_TEXTS, TRUE_TEXTS
 
 SECTION_COLUMN_MAX = 26
 """Width of the column of options in a help with sections, which fits a terminal of 80 columns."""
+
+logger = logging.getLogger(__name__)
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 FlagValue = bool | int | float | str | tuple[str, ...]
@@ -62,11 +65,15 @@ class Flag:
     """File name endings for shell completion."""
     has_effect: bool = True
     """A flag without effect is accepted, so that the command line of the Kubernetes component works unchanged. It is
-    not in the help, and setting it logs a warning."""
+    not in the help, and setting it logs a warning. A flag without a help text is not in the help, either."""
 
     @property
     def attribute(self) -> str:
         return self.name.replace("-", "_")
+
+
+FlagSections = Mapping[str, Sequence[Flag]]
+"""Flags by section of the help."""
 
 
 class ValueType(_ParamType):
@@ -147,18 +154,38 @@ def shown(flag_type: FlagType, value: FlagValue) -> str:
             return str(value)
 
 
-def option_of(flag: Flag) -> click.Option:
-    """The flag as a click option."""
+def flag_options(sections: FlagSections) -> Callable[[Decorated], Decorated]:
+    """The flags as options of a command, in the order of the help."""
+    return with_options(*(_option(flag) for flags in sections.values() for flag in flags))
+
+
+def attributes_by_section(sections: FlagSections) -> dict[str, list[str]]:
+    """For `SectionedCommand`."""
+    return {title: [flag.attribute for flag in flags] for title, flags in sections.items()}
+
+
+def _option(flag: Flag) -> Callable[[Decorated], Decorated]:
     names = [f"--{flag.name}", flag.attribute]
     if flag.short:
         names.insert(0, f"-{flag.short}")
-    default = shown(flag.flag_type, flag.default)
-    settings: dict[str, Any] = {"metavar": flag.flag_type.value, "help": _help(flag, default), "default": flag.default}
+    settings: dict[str, Any] = {"metavar": flag.flag_type.value, "default": flag.default}
+    if flag.has_effect and flag.help:
+        settings["help"] = _help(flag, shown(flag.flag_type, flag.default))
+    else:
+        settings["hidden"] = True
     if flag.flag_type is FlagType.SWITCH:
         settings |= {"is_flag": False, "flag_value": "true"}
     if flag.flag_type in (FlagType.LIST, FlagType.PAIRS):
         settings |= {"multiple": True, "default": None, "callback": _joined(flag)}
-    return click.Option(names, type=ValueType(flag.flag_type, flag.endings), hidden=not flag.has_effect, **settings)
+    return click.option(*names, type=ValueType(flag.flag_type, flag.endings), **settings)
+
+
+def warn_of_flags_without_effect(flags: Iterable[Flag], values: Mapping[str, FlagValue]) -> None:
+    """Logs those whose value is not the default; `values` are by flag name."""
+    for flag in flags:
+        value = values[flag.name]
+        if not flag.has_effect and value != flag.default:
+            logger.warning("--%s=%s has no effect here", flag.name, shown(flag.flag_type, value))
 
 
 def switch_option(*names: str, help: str, default: bool | None = None) -> Callable[[Decorated], Decorated]:

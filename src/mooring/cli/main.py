@@ -95,7 +95,9 @@ class Command(click.Group):
         width = max(map(len, self.commands))
         for title, commands in SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl([(f"{each.name:{width}}", each.get_short_help_str(80)) for each in commands])
+                formatter.write_dl(
+                    [(f"{command.name:{width}}", command.get_short_help_str(80)) for command in commands]
+                )
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

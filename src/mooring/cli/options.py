@@ -1,6 +1,9 @@
-"""Options that several commands share, with one name and one help each: those of commands that ask about a cluster.
+"""Options that several commands share, with one name and one help each.
 
-Applied as decorators. Imports click only: `mooring --help` stays fast.
+    commands that ask about a cluster                         decorators
+    `mooring scheduler`, `mooring controllers`, `mooring nodes`    flags of Kubernetes' components
+
+Imports click only: `mooring --help` stays fast.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from dataclasses import dataclass
 
 import click
 
-from mooring.cli.flags import Decorated, with_options
+from mooring.cli.flags import Decorated, Flag, FlagType, with_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,52 @@ connection_options = with_options(
     click.option("--context", default="", metavar="NAME", help="The context of the kubeconfig."),
 )
 """`--kubeconfig` and `--context`."""
+
+
+KUBECONFIG = Flag(
+    "kubeconfig",
+    FlagType.FILE,
+    "",
+    "The kubeconfig. Default: $KUBECONFIG, the service account of the pod, ~/.kube/config.",
+)
+MASTER = Flag("master", FlagType.TEXT, "", "The address of the API server; overrides the kubeconfig.")
+
+
+def serving_flags(port: Flag) -> tuple[Flag, ...]:
+    """The secure port of a component."""
+    return (
+        Flag("bind-address", FlagType.ADDRESS, "0.0.0.0", "The address of the secure port."),
+        port,
+        Flag(
+            "cert-dir",
+            FlagType.FILE,
+            "",
+            "The directory of the self-signed certificate; empty: a new one at each start.",
+        ),
+        Flag("tls-cert-file", FlagType.FILE, "", "The serving certificate, with its chain."),
+        Flag("tls-private-key-file", FlagType.FILE, "", "The key of the serving certificate."),
+    )
+
+
+def leader_election_flags(lease_name: str) -> tuple[Flag, ...]:
+    return (
+        Flag("leader-elect", FlagType.SWITCH, True, "Run only while holding the lease."),
+        Flag(
+            "leader-elect-lease-duration",
+            FlagType.DURATION,
+            15.0,
+            "How long others wait for a leader that does not renew.",
+        ),
+        Flag(
+            "leader-elect-renew-deadline",
+            FlagType.DURATION,
+            10.0,
+            "How long a leader continues without renewing its lease.",
+        ),
+        Flag("leader-elect-resource-name", FlagType.TEXT, lease_name, "The name of the lease."),
+        Flag("leader-elect-resource-namespace", FlagType.TEXT, "kube-system", "The namespace of the lease."),
+        Flag("leader-elect-retry-period", FlagType.DURATION, 2.0, "The interval of renewing or checking the lease."),
+    )
 
 
 def note(text: str) -> None:

@@ -95,6 +95,19 @@ def listed_names(names: Sequence[str], width: int) -> str:
     return best
 
 
+def table(rows: Sequence[Sequence[str]], *, has_numbers: bool = False) -> list[str]:
+    """Lines with columns as wide as their longest cell; numbers are at the right of all columns but the first."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *others in rows:
+        cells = [
+            cell.rjust(width) if has_numbers else cell.ljust(width)
+            for cell, width in zip(others, widths[1:], strict=True)
+        ]
+        lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
+    return lines
+
+
 def _common_start(names: Sequence[str]) -> int:
     """The length of the common prefix; 0 for a single name."""
     if len(names) < 2:

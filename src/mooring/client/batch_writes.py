@@ -64,9 +64,9 @@ class BatchWrites(Protocol):
     ) -> Sequence[bytes | ClientError]: ...
 
 
-def batch_max(client: Client, wanted: int) -> int:
-    """How many objects a component writes with one call: `wanted`, or 1 without batch writes."""
-    return wanted if isinstance(client, BatchWrites) else 1
+def batch_max(client: Client, limit: int) -> int:
+    """How many objects a component writes with one call: `limit`, or 1 without batch writes."""
+    return limit if isinstance(client, BatchWrites) else 1
 
 
 async def create_many(
@@ -87,9 +87,9 @@ async def patch_status_many(
         return await client.patch_status_many(kind, patches, written)
 
     async def patch(index: int) -> bytes:
-        wanted = patches[index]
+        patch = patches[index]
         answer = await client.patch(
-            kind, wanted.namespace, wanted.name, wanted.body, form=PatchForm.STRATEGIC, subresource="status"
+            kind, patch.namespace, patch.name, patch.body, form=PatchForm.STRATEGIC, subresource="status"
         )
         written(index, answer)
         return answer

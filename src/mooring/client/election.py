@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -98,6 +99,11 @@ class ElectionSettings:
     @property
     def attempt_s_max(self) -> float:
         return self.renew_deadline_s / 2
+
+
+def new_identity(entropy: Entropy) -> str:
+    """The identity of this process. Processes of the same host have different ones."""
+    return f"{socket.gethostname()}_{entropy.uuid()}"
 
 
 class LeaderElector:

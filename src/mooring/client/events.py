@@ -44,7 +44,10 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Literal, Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+import msgspec
 
 from mooring.api.kinds import CORE_EVENT, EVENT, Kind
 from mooring.api.views.meta import ApiObject, ObjectReference, reference_to
@@ -62,8 +65,19 @@ SPAM_REFILL_S = 300.0
 SPAM_SOURCES_MAX = 10_000
 
 EventType: TypeAlias = Literal["Normal", "Warning"]
-EventKey: TypeAlias = tuple[str, str, str, str, str, ObjectReference, ObjectReference | None]
-"""Type, action, reason, controller, instance, regarding and related: all of an event except its note and times."""
+
+
+class EventKey(NamedTuple):
+    """All of an event except its note and times."""
+
+    type: str
+    action: str
+    reason: str
+    controller: str
+    instance: str
+    regarding: ObjectReference
+    related: ObjectReference | None
+
 
 _NOTE_END = " ..."
 _NANOS_PER_S = 1_000_000_000
@@ -99,7 +113,7 @@ class EventRecorder:
             )
             return
         reference = regarding if isinstance(regarding, ObjectReference) else reference_to(regarding)
-        self._record((type, action, reason, self.controller, self.instance, reference, related), note)
+        self._record(EventKey(type, action, reason, self.controller, self.instance, reference, related), note)
 
 
 class SpamFilter:
@@ -173,35 +187,24 @@ LOSSES_LOGGED_EACH_S = 60.0
 NAMESPACE_OF_CLUSTER_EVENTS = "default"
 
 
+@dataclass(slots=True, eq=False)
 class EventRecord:
     """One event, how often it happened, and how much of that is written."""
 
-    __slots__ = (
-        "count",
-        "count_written",
-        "identity",
-        "is_outcome_unknown",
-        "key",
-        "last_seen_s",
-        "name",
-        "namespace",
-        "note",
-        "seen_s",
-        "tries",
-    )
+    identity: tuple[object, ...]
+    key: EventKey
+    name: str
+    note: str
+    seen_s: float
+    last_seen_s: float
+    count: int = 1
+    count_written: int = 0
+    tries: int = 0
+    is_outcome_unknown: bool = False
 
-    def __init__(self, identity: tuple[object, ...], key: EventKey, name: str, note: str, seen_s: float) -> None:
-        self.identity = identity
-        self.key = key
-        self.name = name
-        self.namespace = key[5].namespace or NAMESPACE_OF_CLUSTER_EVENTS
-        self.note = note
-        self.seen_s = seen_s
-        self.last_seen_s = seen_s
-        self.count = 1
-        self.count_written = 0
-        self.tries = 0
-        self.is_outcome_unknown = False
+    @property
+    def namespace(self) -> str:
+        return self.key.regarding.namespace or NAMESPACE_OF_CLUSTER_EVENTS
 
 
 class EventFormat(Protocol):
@@ -306,7 +309,7 @@ class EventWriter:
             elif record.count == 2 and self._spam.is_allowed(self._format.spam_key(key)):
                 self.enqueue(record)  # the beginning of a series; the rest waits for its end
             return
-        record = EventRecord(identity, key, self._names.new(key[5].name, now_s), note, now_s)
+        record = EventRecord(identity, key, self._names.new(key.regarding.name, now_s), note, now_s, now_s)
         if self._enqueue_unless_spam(record) or not self._format.is_series:
             self._remember(record)
 
@@ -399,7 +402,7 @@ class EventWriter:
             except AlreadyExistsError:
                 if record.is_outcome_unknown:
                     break
-                record.name = self._names.new(record.key[5].name, record.seen_s)
+                record.name = self._names.new(record.key.regarding.name, record.seen_s)
         else:
             raise NoAnswerError(f"{NAMES_MAX} names for an event were all taken")
         self._counts["created"] += 1
@@ -474,26 +477,26 @@ class SeriesFormat(EventFormat):
         return key, note
 
     def spam_key(self, key: EventKey) -> tuple[object, ...]:
-        type_, _, _, controller, instance, about, _ = key
-        return controller, instance, type_, about.kind, about.namespace, about.name, about.uid
+        about = key.regarding
+        return key.controller, key.instance, key.type, about.kind, about.namespace, about.name, about.uid
 
     def body(self, record: EventRecord) -> dict[str, object]:
-        type_, action, reason, controller, instance, regarding, related = record.key
+        key = record.key
         event: dict[str, object] = {
             "kind": "Event",
             "apiVersion": "events.k8s.io/v1",
             "metadata": {"name": record.name, "namespace": record.namespace},
             "eventTime": format_rfc3339_micro(record.seen_s),
-            "reportingController": controller,
-            "reportingInstance": instance,
-            "action": action,
-            "reason": reason,
-            "regarding": _encode_reference(regarding),
+            "reportingController": key.controller,
+            "reportingInstance": key.instance,
+            "action": key.action,
+            "reason": key.reason,
+            "regarding": msgspec.to_builtins(key.regarding),
             "note": record.note,
-            "type": type_,
+            "type": key.type,
         }
-        if related is not None:
-            event["related"] = _encode_reference(related)
+        if key.related is not None:
+            event["related"] = msgspec.to_builtins(key.related)
         if record.count > 1:
             event |= self.patch(record)
         return event
@@ -513,7 +516,7 @@ class CoreFormat(EventFormat):
         self._similar: OrderedDict[tuple[object, ...], tuple[float, dict[str, None]]] = OrderedDict()
 
     def aggregate(self, key: EventKey, note: str, now_s: float) -> tuple[tuple[object, ...], str]:
-        similar_key = (*self.spam_key(key), key[0], key[2])
+        similar_key = (*self.spam_key(key), key.type, key.reason)
         last_s, messages = self._similar.pop(similar_key, (now_s, {}))
         if now_s - last_s > SIMILAR_S:
             messages = {}
@@ -527,25 +530,25 @@ class CoreFormat(EventFormat):
         return (similar_key, shortened(COMBINED + note)) if is_combined else ((*similar_key, note), note)
 
     def spam_key(self, key: EventKey) -> tuple[object, ...]:
-        about = key[5]
-        return key[3], about.kind, about.namespace, about.name, about.uid, about.api_version
+        about = key.regarding
+        return key.controller, about.kind, about.namespace, about.name, about.uid, about.api_version
 
     def body(self, record: EventRecord) -> dict[str, object]:
-        type_, _, reason, controller, _, regarding, _ = record.key
+        key = record.key
         return {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"name": record.name, "namespace": record.namespace},
-            "involvedObject": _encode_reference(regarding),
-            "reason": reason,
+            "involvedObject": msgspec.to_builtins(key.regarding),
+            "reason": key.reason,
             "message": record.note,
-            "source": {"component": controller},
+            "source": {"component": key.controller},
             "firstTimestamp": format_rfc3339(record.seen_s),
             "lastTimestamp": format_rfc3339(record.last_seen_s),
             "count": record.count,
-            "type": type_,
+            "type": key.type,
             "eventTime": None,
-            "reportingComponent": controller,
+            "reportingComponent": key.controller,
             "reportingInstance": "",
         }
 
@@ -555,15 +558,3 @@ class CoreFormat(EventFormat):
             "lastTimestamp": format_rfc3339(record.last_seen_s),
             "message": record.note,
         }
-
-
-def _encode_reference(reference: ObjectReference) -> dict[str, str]:
-    fields = {
-        "kind": reference.kind,
-        "namespace": reference.namespace,
-        "name": reference.name,
-        "uid": reference.uid,
-        "apiVersion": reference.api_version,
-        "resourceVersion": reference.resource_version,
-    }
-    return {name: value for name, value in fields.items() if value}

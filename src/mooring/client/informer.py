@@ -112,8 +112,7 @@ class Handler(Generic[AnyObject]):
     """Callbacks for changes. The name is for the log."""
 
     name: str
-    on_add: Callable[[AnyObject, bool], None] | None = None
-    """With the object, and whether it is part of the initial list."""
+    on_add: Callable[[AnyObject], None] | None = None
     on_update: Callable[[AnyObject, AnyObject], None] | None = None
     on_delete: Callable[[AnyObject], None] | None = None
 
@@ -152,7 +151,7 @@ class Informer(Generic[AnyObject]):
         self,
         name: str,
         *,
-        on_add: Callable[[AnyObject, bool], None] | None = None,
+        on_add: Callable[[AnyObject], None] | None = None,
         on_update: Callable[[AnyObject, AnyObject], None] | None = None,
         on_delete: Callable[[AnyObject], None] | None = None,
     ) -> Handler[AnyObject]:
@@ -160,7 +159,7 @@ class Informer(Generic[AnyObject]):
         handler = Handler(name, on_add, on_update, on_delete)
         self._handlers = (*self._handlers, handler)
         for view in list(self._views.values()):
-            self._notify_added((handler,), view, is_initial=True)
+            self._notify_added((handler,), view)
         return handler
 
     def add_index(self, name: str, function: IndexFunction[AnyObject]) -> None:
@@ -182,14 +181,13 @@ class Informer(Generic[AnyObject]):
     # --------------------------------------------------------------------------------------- reflector
 
     def replace(self, views: Sequence[AnyObject], revision: str) -> None:
-        is_initial = not self._synced.is_set()
         self._revision = revision
         self._counts["replaced"] += 1
         present = {view.key for view in views}
         for key in [key for key in self._views if key not in present]:
             self._delete(key)
         for view in views:
-            self._put(view, is_initial)
+            self._put(view)
         self._synced.set()
 
     def apply(self, change: Change, view: AnyObject) -> None:
@@ -197,11 +195,11 @@ class Informer(Generic[AnyObject]):
         if change is Change.DELETED:
             self._delete(view.key)
         else:
-            self._put(view, is_initial=False)
+            self._put(view)
 
     # --------------------------------------------------------------------------------------- changes
 
-    def _put(self, view: AnyObject, is_initial: bool) -> None:
+    def _put(self, view: AnyObject) -> None:
         key = view.key
         old = self._views.get(key)
         if old is not None:
@@ -216,7 +214,7 @@ class Informer(Generic[AnyObject]):
             self._index(key, old, view)
         if old is None:
             self._counts["added"] += 1
-            self._notify_added(handlers, view, is_initial)
+            self._notify_added(handlers, view)
         else:
             self._counts["updated"] += 1
             self._notify_updated(handlers, old, view)
@@ -249,11 +247,11 @@ class Informer(Generic[AnyObject]):
 
     # ------------------------------------------------------------------------------------------ handlers
 
-    def _notify_added(self, handlers: Sequence[Handler[AnyObject]], view: AnyObject, is_initial: bool) -> None:
+    def _notify_added(self, handlers: Sequence[Handler[AnyObject]], view: AnyObject) -> None:
         for handler in handlers:
             if handler.on_add is not None:
                 try:
-                    handler.on_add(view, is_initial)
+                    handler.on_add(view)
                 except Exception:
                     self._report(handler, "added", view.key)
 

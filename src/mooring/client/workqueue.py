@@ -70,9 +70,9 @@ class WorkQueue(Generic[Key]):
         self.name = name
         self._clock = clock
         self._ready: deque[Key] = deque()
-        self._wanted_since_s: dict[Key, float] = {}  # ready, or in work and added again
+        self._ready_since_s: dict[Key, float] = {}  # ready, or in work and added again
         self._in_work_since_s: dict[Key, float] = {}
-        self._waiting: KeyedHeap[Key, float] = KeyedHeap.ordered_by(_due)
+        self._waiting: KeyedHeap[Key, float] = KeyedHeap(float)
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_due_s = 0.0
         self._getters: deque[asyncio.Future[None]] = deque()
@@ -91,10 +91,10 @@ class WorkQueue(Generic[Key]):
 
     def add(self, key: Key) -> None:
         """Make a key ready."""
-        if self._is_shut_down or key in self._wanted_since_s:
+        if self._is_shut_down or key in self._ready_since_s:
             return
         self._counts["adds"] += 1
-        self._wanted_since_s[key] = self._clock.now_s()
+        self._ready_since_s[key] = self._clock.now_s()
         if key not in self._in_work_since_s:
             self._make_ready(key)
 
@@ -144,7 +144,7 @@ class WorkQueue(Generic[Key]):
         assert since_s is not None, f"{key!r} is not in work in queue {self.name!r}"
         self._counts["done"] += 1
         self.work.observe(self._clock.now_s() - since_s)
-        if key in self._wanted_since_s:
+        if key in self._ready_since_s:
             self._make_ready(key)
         else:
             self._notify_if_idle()
@@ -162,7 +162,7 @@ class WorkQueue(Generic[Key]):
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        self._waiting = KeyedHeap.ordered_by(_due)
+        self._waiting = KeyedHeap(float)
         for getter in self._getters:
             if not getter.done():
                 getter.set_result(None)
@@ -176,7 +176,7 @@ class WorkQueue(Generic[Key]):
 
     async def wait_idle(self) -> None:
         """Wait until no key is ready or in work. Keys may be waiting for their time."""
-        while self._wanted_since_s or self._in_work_since_s:
+        while self._ready_since_s or self._in_work_since_s:
             if self._idle is None or self._idle.done():
                 self._idle = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._idle)
@@ -190,7 +190,7 @@ class WorkQueue(Generic[Key]):
     @property
     def backlog(self) -> int:
         """The number of keys still to be handed out: ready, in work and added again, or waiting."""
-        return len(self._wanted_since_s) + len(self._waiting)
+        return len(self._ready_since_s) + len(self._waiting)
 
     def statistics(self) -> dict[str, float]:
         """Values for client-go's workqueue metrics. The `_s` are sums, for averages over `gotten` and `done`."""
@@ -215,7 +215,7 @@ class WorkQueue(Generic[Key]):
     def _take(self) -> Key:
         key = self._ready.popleft()
         now_s = self._clock.now_s()
-        self.waits.observe(now_s - self._wanted_since_s.pop(key))
+        self.waits.observe(now_s - self._ready_since_s.pop(key))
         self._in_work_since_s[key] = now_s
         self._counts["gotten"] += 1
         return key
@@ -262,13 +262,9 @@ class WorkQueue(Generic[Key]):
 
     def _notify_if_idle(self) -> None:
         is_waited_for = self._idle is not None and not self._idle.done()
-        if is_waited_for and not self._wanted_since_s and not self._in_work_since_s:
+        if is_waited_for and not self._ready_since_s and not self._in_work_since_s:
             assert self._idle is not None
             self._idle.set_result(None)
-
-
-def _due(due_s: float) -> float:
-    return due_s
 
 
 # --- workers --------------------------------------------------------------------------------------------------

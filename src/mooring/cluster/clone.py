@@ -28,10 +28,10 @@ from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.errors import UnknownKindError
 from mooring.api.kinds import Kind
-from mooring.api.well_known import JOB_LABELS
-from mooring.apiserver.admission.priority import SYSTEM_CLASSES
+from mooring.api.well_known import JOB_LABELS, TERMINAL_PHASES
 from mooring.apiserver.admission.service_account import DEFAULT_ACCOUNT
 from mooring.apiserver.kinds.pod.prepare import split_label_keys
+from mooring.apiserver.kinds.priority_class import SYSTEM_VALUES
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import AlreadyExistsError, ClientError
 from mooring.client.interface import PatchForm
@@ -66,7 +66,6 @@ BEING_DELETED = "being deleted"
 NODE_MISSING = "bound to a node that is not in the dump"
 KIND_UNKNOWN = "this API server has no such kind"
 
-_FINISHED = ("Succeeded", "Failed")
 _CONDITION_TAINTS = frozenset(
     f"node.kubernetes.io/{name}"
     for name in ("disk-pressure", "memory-pressure", "not-ready", "pid-pressure", "unreachable")
@@ -155,11 +154,11 @@ class _Cloner:
         """Priority classes that become the default when all pods are there."""
 
     async def run(self, documents: Iterable[Document]) -> None:
-        wanted = self._wanted(_latest(documents))
-        await self._each(self._add, implied_objects(wanted))
-        missing_accounts = accounts_missing(wanted)
-        for wave in in_waves(wanted):
-            if any(_is(each, kinds.POD) for each in wave):
+        taken = self._taken_over(_latest(documents))
+        await self._each(self._add, implied_objects(taken))
+        missing_accounts = accounts_missing(taken)
+        for wave in in_waves(taken):
+            if any(_is(document, kinds.POD) for document in wave):
                 await self._each(self._add_account, missing_accounts)
                 missing_accounts = []
             await self._each(self._create, wave)
@@ -174,16 +173,16 @@ class _Cloner:
 
         await run_bounded(unless_stopped, items, limit=REQUESTS_AT_ONCE, name="clone")
 
-    def _wanted(self, documents: Sequence[Document]) -> list[Document]:
-        nodes = frozenset(each["metadata"].get("name") for each in documents if _is(each, kinds.NODE))
-        wanted = []
+    def _taken_over(self, documents: Sequence[Document]) -> list[Document]:
+        nodes = frozenset(document["metadata"].get("name") for document in documents if _is(document, kinds.NODE))
+        taken = []
         for document in documents:
             reason = reason_to_leave_out(document, nodes)
             if reason:
                 self.report.left_out[reason][document["kind"]] += 1
             else:
-                wanted.append(document)
-        return wanted
+                taken.append(document)
+        return taken
 
     async def _add(self, document: Document) -> None:
         try:
@@ -288,7 +287,7 @@ def reason_to_leave_out(document: Document, nodes: frozenset[str]) -> str:
 
 def implied_objects(documents: Sequence[Document]) -> list[Document]:
     """Namespaces, priority classes and runtime classes that objects name and that a partial dump does not contain."""
-    present = {(*_name(each), each["metadata"].get("name")) for each in documents}
+    present = {(*_name(document), document["metadata"].get("name")) for document in documents}
     implied: dict[tuple[Kind, str], Document] = {}
 
     def imply(kind: Kind, name: str, **fields: object) -> None:
@@ -304,7 +303,7 @@ def implied_objects(documents: Sequence[Document]) -> list[Document]:
             if spec.get("preemptionPolicy"):
                 priority["preemptionPolicy"] = spec["preemptionPolicy"]
             class_name = spec.get("priorityClassName") or ""
-            if class_name not in SYSTEM_CLASSES:  # every cluster has these
+            if class_name not in SYSTEM_VALUES:  # every cluster has these
                 imply(kinds.PRIORITY_CLASS, class_name, **priority)
             name = spec.get("runtimeClassName") or ""
             overhead = {"overhead": {"podFixed": spec["overhead"]}} if spec.get("overhead") else {}
@@ -314,8 +313,8 @@ def implied_objects(documents: Sequence[Document]) -> list[Document]:
 
 def accounts_missing(documents: Sequence[Document]) -> list[Document]:
     """The service accounts of pods that are not in the dump. The API server rejects a pod without its account."""
-    present = {_account_key(each) for each in documents if _is(each, kinds.SERVICE_ACCOUNT)}
-    named = dict.fromkeys(_account_key_of_pod(each) for each in documents if _is(each, kinds.POD))
+    present = {_account_key(document) for document in documents if _is(document, kinds.SERVICE_ACCOUNT)}
+    named = dict.fromkeys(_account_key_of_pod(document) for document in documents if _is(document, kinds.POD))
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
         for namespace, name in named
@@ -338,8 +337,8 @@ def in_waves(documents: Sequence[Document]) -> list[list[Document]]:
 
     The oldest come first.
     """
-    by_uid = {each["metadata"]["uid"]: each for each in documents if each["metadata"].get("uid")}
-    accounts = {_account_key(each): each for each in documents if _is(each, kinds.SERVICE_ACCOUNT)}
+    by_uid = {document["metadata"]["uid"]: document for document in documents if document["metadata"].get("uid")}
+    accounts = {_account_key(document): document for document in documents if _is(document, kinds.SERVICE_ACCOUNT)}
     wave_of: dict[int, int] = {}
 
     def wave(document: Document) -> int:
@@ -354,7 +353,7 @@ def in_waves(documents: Sequence[Document]) -> list[list[Document]]:
         return known
 
     waves: dict[int, list[Document]] = defaultdict(list)
-    for document in sorted(documents, key=lambda each: str(each["metadata"].get("creationTimestamp") or "")):
+    for document in sorted(documents, key=lambda original: str(original["metadata"].get("creationTimestamp") or "")):
         waves[wave(document)].append(document)
     return [waves[number] for number in sorted(waves)]
 
@@ -377,7 +376,7 @@ def _uids_named(document: Document) -> Iterator[str]:
 
 
 def pod_state(pod: Document) -> str:
-    if (pod.get("status") or {}).get("phase") in _FINISHED:
+    if (pod.get("status") or {}).get("phase") in TERMINAL_PHASES:
         return "finished"
     return "bound" if (pod.get("spec") or {}).get("nodeName") else "pending"
 
@@ -424,15 +423,15 @@ def _clone_metadata(original: Document, uids: Mapping[str, str]) -> Document:
 def _prepare_node(body: Document, uids: Mapping[str, str]) -> None:
     """A ready node becomes a healthy hollow node. One that is not ready stays so: its kubelet is silent."""
     status = dict(body.get("status") or {})
-    conditions = [dict(each) for each in status.get("conditions") or ()]
-    is_ready = all(each.get("status") == "True" for each in conditions if each.get("type") == "Ready")
+    conditions = [dict(condition) for condition in status.get("conditions") or ()]
+    is_ready = all(condition.get("status") == "True" for condition in conditions if condition.get("type") == "Ready")
     annotations = {**(body["metadata"].get("annotations") or {}), SIMULATED_ANNOTATION: "true"}
     body["metadata"]["annotations"] = annotations
     body["status"] = {**status, "conditions": conditions}
     if not is_ready:
         annotations[SILENT_ANNOTATION] = "true"
         return
-    missing = [type_ for type_ in _HEALTHY if all(each.get("type") != type_ for each in conditions)]
+    missing = [type_ for type_ in _HEALTHY if all(condition.get("type") != type_ for condition in conditions)]
     conditions += [{"type": type_} for type_ in missing]
     for condition in conditions:
         condition["status"] = _HEALTHY.get(condition.get("type", ""), condition.get("status"))
@@ -505,9 +504,9 @@ def _renamed(value: Any, uids: Mapping[str, str]) -> Any:
         case str():
             return uids.get(value, value)
         case dict():
-            return {name: _renamed(each, uids) for name, each in value.items()}
+            return {name: _renamed(item, uids) for name, item in value.items()}
         case list():
-            return [_renamed(each, uids) for each in value]
+            return [_renamed(item, uids) for item in value]
         case _:
             return value
 

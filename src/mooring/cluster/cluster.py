@@ -128,7 +128,7 @@ async def run_cluster(
                 handler = RequestHandler(api_server, settings.limits)
                 nodes_ready = asyncio.Event()
                 if settings.adds_nodes:
-                    api_server.health.ready["nodes"] = nodes_ready.is_set
+                    api_server.ready_checks["nodes"] = lambda: "" if nodes_ready.is_set() else "nodes are not ready"
                 address = advertised_address(settings.host)
                 bound = () if settings.host in EVERY_ADDRESS else (settings.host,)
                 tls = keys.server_tls([*bound, *((address,) if address else ())])
@@ -209,9 +209,9 @@ async def _extra_nodes(client: Client, settings: ClusterSettings) -> tuple[str, 
     """Nodes that an earlier start added. Deletes them, if the settings say so."""
     if not settings.runs("nodes") or not (await client.list(NODE, limit=1)).items:
         return ()
-    wanted = set(settings.kubelet_settings().node_names())
+    names = set(settings.kubelet_settings().node_names())
     nodes = [decode_as(Node, raw) for raw in (await client.list(NODE)).items]
-    extra = [node.metadata.name for node in nodes if node.metadata.name not in wanted and _was_added(node)]
+    extra = [node.metadata.name for node in nodes if node.metadata.name not in names and _was_added(node)]
     if settings.prunes_nodes:
         for name in extra:
             with suppress(NotFoundError):

@@ -8,11 +8,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry, Gauge, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -63,6 +63,22 @@ FEATURES_OFF: Mapping[str, str] = {
 }
 
 
+def component_registry(requests: ClientRequestMetrics) -> CollectorRegistry:
+    """The metrics of the process, of its work queues and of its requests."""
+    registry = CollectorRegistry()
+    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        collector(registry=registry)
+    registry.register(requests)
+    registry.register(WorkQueueMetrics())
+    return registry
+
+
+def add_leader_gauge(registry: CollectorRegistry, name: str, is_leading: Callable[[], bool]) -> None:
+    text = "Whether this process leads: 1, or 0."
+    leads = Gauge("leader_election_master_status", text, ("name",), registry=registry)
+    leads.labels(name).set_function(lambda: float(is_leading()))
+
+
 def add_kubernetes_gauges(registry: CollectorRegistry) -> None:
     """What every component of Kubernetes says about itself. What has no meaning here (a Go version) is empty."""
     this = build()
@@ -94,19 +110,19 @@ class WorkQueueMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         queues: dict[str, list[WorkQueue[Any]]] = {}
-        for queue in sorted(OPEN_QUEUES, key=lambda each: each.name):
+        for queue in sorted(OPEN_QUEUES, key=lambda queue: queue.name):
             queues.setdefault(queue.name, []).append(queue)
         numbers = {name: [queue.statistics() for queue in found] for name, found in queues.items()}
         for metric, text, key in _QUEUE_COUNTERS:
             counter = CounterMetricFamily(f"workqueue_{metric}", text, labels=("name",))
             for name, found in numbers.items():
-                counter.add_metric((name,), sum(each[key] for each in found))
+                counter.add_metric((name,), sum(statistics[key] for statistics in found))
             yield counter
         for metric, text, key in _QUEUE_GAUGES:
             gauge = GaugeMetricFamily(f"workqueue_{metric}", text, labels=("name",))
             combined = max if key == "longest_running_s" else sum
             for name, found in numbers.items():
-                gauge.add_metric((name,), combined(each[key] for each in found))
+                gauge.add_metric((name,), combined(statistics[key] for statistics in found))
             yield gauge
         yield self._histogram("queue_duration_seconds", "How long keys waited for a worker.", queues, "waits")
         yield self._histogram("work_duration_seconds", "How long workers had a key.", queues, "work")

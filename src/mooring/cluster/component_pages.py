@@ -65,7 +65,9 @@ def pages_listener(pages: Mapping[str, Page], clock: Clock, path: Path) -> HttpL
         except BodyTooLargeError:
             return Response(413, f"\n\nmore than {BODY_BYTES_MAX} bytes were sent\n".encode())
         response = await _answer(page, PageRequest(request.method, request.path, query, body=body))
-        named, requested = (",".join(sorted(each)) for each in (response.namespaces, response.requested_namespaces))
+        named, requested = (
+            ",".join(sorted(namespaces)) for namespaces in (response.namespaces, response.requested_namespaces)
+        )
         return Response(response.code, f"{named}\n{requested}\n".encode() + response.body, response.content_type)
 
     return HttpListener(serve, clock, unix_path=str(path), ends_with_client=True)

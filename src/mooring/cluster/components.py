@@ -60,9 +60,9 @@ async def run_components(
 
 
 def _kubelets(settings: ClusterSettings, api_server: ApiServer, clock: Clock, entropy: Entropy) -> Kubelets:
-    client, wanted = component_client(api_server, "kubelet"), settings.kubelet_settings()
+    client, kubelet_settings = component_client(api_server, "kubelet"), settings.kubelet_settings()
     if settings.runtime != PROCESS:
-        return Kubelets(client, clock, entropy.fork("nodes"), wanted)
+        return Kubelets(client, clock, entropy.fork("nodes"), kubelet_settings)
     from mooring.cluster.nodes import ProcessNodes, process_kubelets  # hollow nodes do not need it
 
     nodes = ProcessNodes(
@@ -72,4 +72,4 @@ def _kubelets(settings: ClusterSettings, api_server: ApiServer, clock: Clock, en
         pod_users=settings.pod_users,
         api_server_url=settings.server_url,
     )
-    return process_kubelets(client, clock, entropy.fork("nodes"), nodes, wanted)
+    return process_kubelets(client, clock, entropy.fork("nodes"), nodes, kubelet_settings)

@@ -20,9 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mooring.kit.clock import Clock
-from mooring.scheduler.console.data import Document
 from mooring.scheduler.console.history import History
-from mooring.scheduler.console.nodes import NodeTable
+from mooring.scheduler.console.nodes import Document, NodeTable
 from mooring.scheduler.pages import UNKNOWN_POD, pod_page
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.decision_log import DecisionLogError
@@ -77,7 +76,7 @@ def console_pages(
             return text(f"{error}\n", 503)
 
     def learn(page_request: PageRequest) -> PageResponse:
-        return as_json(_learn(scheduler, clock, _first(page_request, "pod")))
+        return as_json(_learn(scheduler, clock, page_request.first("pod")))
 
     def action_page(action: Callable[[], None]) -> Page:
         def page(page_request: PageRequest) -> PageResponse:
@@ -107,10 +106,10 @@ def node_table_pages(history: History, clock: Clock) -> dict[str, Page]:
     """The pages about all nodes. They name nodes only, which have no namespace: nothing in them is masked."""
 
     def nodes(page_request: PageRequest) -> PageResponse:
-        return _as_bytes(history.data.nodes(_first(page_request, "label")), page_request)
+        return _as_bytes(history.data.nodes(page_request.first("label")), page_request)
 
     def version(page_request: PageRequest) -> PageResponse:
-        return as_json({"version": history.data.nodes(_first(page_request, "label")).version})
+        return as_json({"version": history.data.nodes(page_request.first("label")).version})
 
     def past_nodes(page_request: PageRequest) -> PageResponse:
         table = history.nodes_at(page_request.number("time", -1.0) if page_request.has("time") else clock.wall_s())
@@ -126,11 +125,7 @@ def node_table_pages(history: History, clock: Clock) -> dict[str, Page]:
 
 
 def _as_bytes(table: NodeTable, page_request: PageRequest) -> PageResponse:
-    return PageResponse(table.encoded(_first(page_request, "facts")), content_type=BINARY)
-
-
-def _first(page_request: PageRequest, name: str) -> str:
-    return page_request.query.get(name, [""])[0]
+    return PageResponse(table.encoded(page_request.first("facts")), content_type=BINARY)
 
 
 def _learn(scheduler: Scheduler, clock: Clock, key: str) -> Document:
@@ -143,7 +138,9 @@ def _learn(scheduler: Scheduler, clock: Clock, key: str) -> Document:
     return {
         "paused": scheduler.pause.document(),
         "next": [entry.pod.key for entry in scheduler.queue.next_entries(NEXT_SHOWN_MAX)],
-        "held": [{"pod": each.pod.key, "node": each.node_name} for each in bindings.values() if each.is_held],
+        "held": [
+            {"pod": binding.pod.key, "node": binding.node_name} for binding in bindings.values() if binding.is_held
+        ],
         "waiting": sum(1 for entry in scheduler.queue.entries() if _waits(entry)),
         "pod": key,
         "states": [row for row in rows if row["state"] != UNKNOWN_POD],

@@ -50,7 +50,7 @@ OBJECTS_MAX = 50
 REPLICAS_MAX = 10_000
 Workload: TypeAlias = Deployment | ReplicaSet | ReplicationController | StatefulSet | Job
 WORKLOADS: Mapping[str, type[Workload]] = {
-    each.kind: each for each in (Deployment, ReplicaSet, ReplicationController, StatefulSet, Job)
+    view.kind: view for view in (Deployment, ReplicaSet, ReplicationController, StatefulSet, Job)
 }
 NOT_EXPANDED = ("CronJob", "DaemonSet")
 DEFAULT_NAMESPACE = "default"
@@ -128,7 +128,7 @@ class _Manifest:
         self._size_bytes = len(body)
         self._may_read = may_read
         self._requested = requested = _decode_body(body)
-        self._tolerations = [_toleration(each) for each in requested.tolerations]
+        self._tolerations = [_toleration(toleration) for toleration in requested.tolerations]
         if requested.replicas is not None and not 0 <= requested.replicas <= REPLICAS_MAX:
             raise ManifestError(f"replicas: found {requested.replicas}, wanted 0 to {REPLICAS_MAX}")
         for name, amount in requested.requests.items():
@@ -181,10 +181,10 @@ class _Manifest:
         template = _part(spec, "template")
         self._change(_part(template, "spec"))
         owner = convert_as(view_type, {**document, "metadata": {**document["metadata"], "uid": "what-if"}})
-        wanted, there = _wanted(owner), await self._pods_there(view_type.kind, namespace, name)
+        replicas, there = _desired_replicas(owner), await self._pods_there(view_type.kind, namespace, name)
         if there:
-            self._notes.append(f"{view_type.kind} {name} has {there} of {wanted} pods already")
-        await self._add(pod_of_template(template, owner), name, namespace, wanted - there)
+            self._notes.append(f"{view_type.kind} {name} has {there} of {replicas} pods already")
+        await self._add(pod_of_template(template, owner), name, namespace, replicas - there)
 
     async def _add(self, pod: Document, name: str, namespace: str, copies: int) -> None:
         if copies < 1:
@@ -233,12 +233,12 @@ def _objects(manifest: str) -> Iterable[Document]:
         documents += items if isinstance(items, list) else [found.data]
     if len(documents) > OBJECTS_MAX:
         raise ManifestError(f"found {len(documents)} objects; the console plans at most {OBJECTS_MAX}")
-    if not documents or not all(isinstance(each, dict) for each in documents):
+    if not documents or not all(isinstance(document, dict) for document in documents):
         raise ManifestError("the manifest is empty" if not documents else "found an item that is no object")
     return documents
 
 
-def _wanted(owner: Workload) -> int:
+def _desired_replicas(owner: Workload) -> int:
     if not isinstance(owner, Job):
         return owner.spec.replicas if owner.spec.replicas is not None else 1
     parallelism = owner.spec.parallelism if owner.spec.parallelism is not None else 1
@@ -271,8 +271,8 @@ def _toleration(written: str) -> Document:
 
 
 def _read_objects(manifest: str) -> list[Document]:
-    return [dict(each) for each in _objects(manifest)]
+    return [dict(document) for document in _objects(manifest)]
 
 
 def _written(documents: Iterable[Document]) -> str:
-    return "---\n".join(written_yaml(each).decode() for each in documents)
+    return "---\n".join(written_yaml(document).decode() for document in documents)

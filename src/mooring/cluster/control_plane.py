@@ -14,17 +14,18 @@ from prometheus_client import generate_latest
 
 from mooring.client.interface import Client
 from mooring.cluster.console_pages import ConsoleSource
-from mooring.cluster.scheduler_pages import METRICS_TYPE, scheduler_state_pages
+from mooring.cluster.scheduler_pages import scheduler_state_pages
 from mooring.cluster.settings import ControlPlaneSettings
 from mooring.controllers.manager import ControllerManager
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
+from mooring.kit.memory import settle_memory
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.catalogue import configuration_with
 from mooring.scheduler.console.history import History
 from mooring.scheduler.reporting.recording import Recording
 from mooring.scheduler.scheduler import Scheduler
-from mooring.serving.pages import PageResponse
+from mooring.serving.pages import METRICS, PageResponse
 from mooring.serving.server import Page
 
 Pages = dict[str, Page]
@@ -46,9 +47,10 @@ async def run_scheduler(
         entropy=entropy.fork("scheduler"),
         registry=registry,
         recording=recording,
+        on_synced=settle_memory,
     )
     metrics = scheduler.metrics.registry
-    pages["/metrics"] = lambda request: PageResponse(generate_latest(metrics), content_type=METRICS_TYPE)
+    pages["/metrics"] = lambda request: PageResponse(generate_latest(metrics), content_type=METRICS)
     history = History(scheduler, clock)
     pages |= scheduler_state_pages(scheduler, clock, lambda: True, history, ConsoleSource(can_pause=True))
     async with TaskGroup("scheduler with its history") as group:

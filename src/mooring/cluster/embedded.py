@@ -29,6 +29,7 @@ from typing import Any, Self
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import NODE
+from mooring.api.views.meta import is_true
 from mooring.api.views.node import Node
 from mooring.client.http.client import HttpClient
 from mooring.client.interface import Client
@@ -157,7 +158,4 @@ class Cluster:
 
 async def _ready_count(client: Client) -> int:
     nodes = [decode_as(Node, raw) for raw in (await client.list(NODE)).items]
-    return sum(
-        any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
-        for node in nodes
-    )
+    return sum(is_true(node.status.conditions, "Ready") for node in nodes)

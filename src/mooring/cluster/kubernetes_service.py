@@ -87,21 +87,21 @@ async def keep_published(client: Client, clock: Clock, server: AdvertisedServer)
         await publish(client, server, is_start=False)
 
 
-async def _write(client: Client, kind: Kind, key: tuple[str, str], wanted: Wanted) -> None:
+async def _write(client: Client, kind: Kind, key: tuple[str, str], desired: Wanted) -> None:
     """Write an object, unless it is as wanted. After a conflict with another server, try once more."""
     try:
-        await _write_once(client, kind, key, wanted)
+        await _write_once(client, kind, key, desired)
     except (AlreadyExistsError, ConflictError):
-        await _write_once(client, kind, key, wanted)
+        await _write_once(client, kind, key, desired)
 
 
-async def _write_once(client: Client, kind: Kind, key: tuple[str, str], wanted: Wanted) -> None:
+async def _write_once(client: Client, kind: Kind, key: tuple[str, str], desired: Wanted) -> None:
     try:
         found: Document = msgspec.json.decode(await client.get(kind, *key))
     except NotFoundError:
-        await client.create(kind, key[0], wanted(None))
+        await client.create(kind, key[0], desired(None))
         return
-    document = wanted(found)
+    document = desired(found)
     if document != found:
         await client.update(kind, *key, document)
 
@@ -148,7 +148,7 @@ def api_endpoints(server: AdvertisedServer, found: Document | None, *, is_start:
 
 def api_endpoint_slice(server: AdvertisedServer, found: Document | None, *, is_start: bool) -> Document:
     before = found or {}
-    addresses = _addresses(server, [each for one in before.get("endpoints") or () for each in one["addresses"]])
+    addresses = _addresses(server, [address for one in before.get("endpoints") or () for address in one["addresses"]])
     ports = before.get("ports")
     if is_start or not ports:
         ports = [{"name": "https", "port": server.port, "protocol": "TCP"}]

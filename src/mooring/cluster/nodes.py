@@ -51,7 +51,7 @@ async def run_process_nodes(
     connection: Connection,
     clock: Clock,
     entropy: Entropy,
-    wanted: ProcessNodes,
+    nodes: ProcessNodes,
     health: ComponentHealth,
 ) -> None:
     """Be nodes of another cluster until cancelled. Raises `PortTakenError`, `DirectoryTakenError`.
@@ -60,8 +60,8 @@ async def run_process_nodes(
     """
     host = host_facts()
     port = SecurePort(
-        host=wanted.host,
-        port=wanted.port,
+        host=nodes.host,
+        port=nodes.port,
         tls=ServingTls(host.name, hosts=(host.name, host.address)),
         authentication=connection,
         authorization=connection,
@@ -74,15 +74,15 @@ async def run_process_nodes(
         return await container_logs_page(page_request, client, started[0]) if started else not_found()
 
     async with open_secure_port(port, {**health.pages(), PATH: logs}, clock, entropy.fork("port")) as number:
-        settings = replace(host_settings(host, wanted.count), port=number, records_normal_events=True)
-        started.append(process_kubelets(client, clock, entropy, wanted, settings))
+        settings = replace(host_settings(host, nodes.count), port=number, records_normal_events=True)
+        started.append(process_kubelets(client, clock, entropy, nodes, settings))
         health.metrics.register(NodeMetrics(started[0]))
         await started[0].run()
 
 
 def process_kubelets(
-    client: Client, clock: Clock, entropy: Entropy, wanted: ProcessNodes, settings: KubeletSettings
+    client: Client, clock: Clock, entropy: Entropy, nodes: ProcessNodes, settings: KubeletSettings
 ) -> Kubelets:
     assert settings.host is not None, "real nodes are a machine"
-    runtime = ProcessSettings(wanted.directory, settings.host, wanted.pod_users, wanted.api_server_url)
+    runtime = ProcessSettings(nodes.directory, settings.host, nodes.pod_users, nodes.api_server_url)
     return Kubelets(client, clock, entropy, settings, lambda needs: ProcessRuntime(runtime, needs))

@@ -16,6 +16,7 @@ import msgspec
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, NODE, SERVICE_ACCOUNT, Kind, kind_named
+from mooring.api.views.meta import is_true
 from mooring.api.views.node import Node
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
@@ -62,9 +63,9 @@ async def create_object(api_server: ApiServer, client: LoopbackClient, document:
 async def _wait_served(api_server: ApiServer, definition: Document) -> None:
     """Wait until the versions of a definition are served, at most `ESTABLISHED_S_MAX`: its names may be taken."""
     spec = definition["spec"]
-    wanted = [f"{spec['group']}/{version['name']}" for version in spec["versions"] if version.get("served")]
+    versions = [f"{spec['group']}/{version['name']}" for version in spec["versions"] if version.get("served")]
     for _ in range(int(ESTABLISHED_S_MAX / POLL_S)):
-        if all(api_server.resources.find(api_version, spec["names"]["plural"]) for api_version in wanted):
+        if all(api_server.resources.find(api_version, spec["names"]["plural"]) for api_version in versions):
             return
         await api_server.clock.wait(POLL_S)
 
@@ -95,5 +96,5 @@ async def wait_nodes(api_server: ApiServer, names: Collection[str], *, untainted
 def _is_usable(node: Node, untainted: bool) -> bool:
     if node.metadata.annotations.get(SILENT_ANNOTATION) == "true":
         return True
-    is_ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+    is_ready = is_true(node.status.conditions, "Ready")
     return is_ready and not (untainted and any(taint.key in _NOT_READY_TAINTS for taint in node.spec.taints))

@@ -33,7 +33,7 @@ from mooring import __version__
 from mooring.api.views.workloads import Namespace
 from mooring.apiserver.wire.yaml_text import written_yaml
 from mooring.client.election import LeaderElector
-from mooring.cluster.component_metrics import add_kubernetes_gauges
+from mooring.cluster.component_metrics import add_kubernetes_gauges, add_leader_gauge
 from mooring.cluster.console_pages import OWN_DECISIONS, ConsoleSource, console_pages, node_table_pages
 from mooring.kit.clock import Clock
 from mooring.scheduler.cache.pods import PodInfo
@@ -52,6 +52,7 @@ from mooring.scheduler.reporting.decision_records import SHOWN_MAX
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.endpoints import Check, configuration_page, flags_page, health_pages, ping, status_page
 from mooring.serving.pages import (
+    METRICS,
     PageRequest,
     PageResponse,
     as_json,
@@ -65,7 +66,6 @@ from mooring.serving.profiling import Profiler
 from mooring.serving.server import Page
 
 EMULATES = "1.36"
-METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LISTED = ("/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz")
 
 
@@ -104,7 +104,7 @@ def scheduler_pages(sources: PageSources) -> dict[str, Page]:
 
     pages: dict[str, Page] = {
         **health_pages(_checks(sources)),
-        "/metrics": lambda page_request: PageResponse(_metrics(sources), content_type=METRICS_TYPE),
+        "/metrics": lambda page_request: PageResponse(_metrics(sources), content_type=METRICS),
         "/configz": lambda page_request: configuration_page(encode_configuration(sources.configuration)),
         "/flagz": lambda page_request: flags_page(sources.name, sources.flags),
         "/statusz": statusz,
@@ -127,11 +127,11 @@ def scheduler_state_pages(
     """The pages about the pods and nodes of a scheduler."""
 
     def cache(page_request: PageRequest) -> PageResponse:
-        node = _first(page_request, "node")
+        node = page_request.first("node")
         return as_json(cache_page(scheduler.engine.columns, scheduler.assumed_pods, node=node))
 
     def resources(page_request: PageRequest) -> PageResponse:
-        return PageResponse(_resources(scheduler) if may_lead() else b"", content_type=METRICS_TYPE)
+        return PageResponse(_resources(scheduler) if may_lead() else b"", content_type=METRICS)
 
     naming: dict[str, Page] = {
         "/debug/cache": cache,
@@ -149,20 +149,20 @@ def scheduler_state_pages(
 
 def _console_pages(data: ConsoleData) -> dict[str, Page]:
     def node(page_request: PageRequest) -> PageResponse:
-        name = _first(page_request, "node")
+        name = page_request.first("node")
         found = data.node(name)
         return as_json(found) if found is not None else text(f"node: there is no node {name!r}\n", 404)
 
     def pod(page_request: PageRequest) -> PageResponse:
-        key = _first(page_request, "pod")
+        key = page_request.first("pod")
         return _unreadable(key) or as_json(data.pod(key))
 
     async def explain(page_request: PageRequest) -> PageResponse:
-        key = _first(page_request, "pod")
+        key = page_request.first("pod")
         return _unreadable(key) or as_json(await data.explain(key))
 
     def manifest(page_request: PageRequest) -> PageResponse:
-        key = _first(page_request, "pod")
+        key = page_request.first("pod")
         found = data.manifest(key)
         missing = text(f"pod: the scheduler has no pod {key!r}\n", 404)
         return _unreadable(key) or (
@@ -170,19 +170,19 @@ def _console_pages(data: ConsoleData) -> dict[str, Page]:
         )
 
     def queue(page_request: PageRequest) -> PageResponse:
-        sort, offset, limit = (_first(page_request, name) for name in ("sort", "offset", "limit"))
+        sort, offset, limit = (page_request.first(name) for name in ("sort", "offset", "limit"))
         if sort and sort not in data.queue_columns:
             return text(f"sort: found {sort!r}, wanted one of {', '.join(data.queue_columns)}\n", 400)
         for name, value in (("offset", offset), ("limit", limit)):
             if value and not is_whole_number(value):
                 return text(f"{name}: found {value!r}, wanted a number\n", 400)
         found = data.queue(
-            _first(page_request, "filter"),
-            _first(page_request, "state"),
+            page_request.first("filter"),
+            page_request.first("state"),
             offset=int(offset or 0),
             limit=int(limit or WINDOW_MAX),
             sort=sort,
-            descending=bool(_first(page_request, "descending")),
+            descending=bool(page_request.first("descending")),
         )
         return as_json(found)
 
@@ -204,7 +204,7 @@ def _naming(scheduler: Scheduler, clock: Clock, page: Page) -> Page:
     async def named(page_request: PageRequest) -> PageResponse:
         answer = page(page_request)
         response = await answer if inspect.isawaitable(answer) else answer
-        known = {each.metadata.name for each in scheduler.engine.columns.objects.of(Namespace)}
+        known = {namespace.metadata.name for namespace in scheduler.engine.columns.objects.of(Namespace)}
         requested = response.requested_namespaces | namespaces_of(page_request.query.get("pod", ()))
         named = await named_namespaces(response.body, known | response.namespaces | requested, clock)
         return replace(response, namespaces=named, requested_namespaces=requested)
@@ -232,13 +232,7 @@ def _checks(sources: PageSources) -> dict[str, dict[str, Check]]:
 def _add_gauges(sources: PageSources) -> None:
     elector = sources.elector
     if elector is not None:
-        leads = Gauge(
-            "leader_election_master_status",
-            "Whether this process leads: 1, or 0.",
-            ("name",),
-            registry=sources.metrics,
-        )
-        leads.labels(sources.name).set_function(lambda: float(elector.is_leading))
+        add_leader_gauge(sources.metrics, sources.name, lambda: elector.is_leading)
     info = Gauge("mooring_build_info", "What runs here.", ("version", "emulates"), registry=sources.metrics)
     info.labels(__version__, EMULATES).set(1)
     add_kubernetes_gauges(sources.metrics)
@@ -265,7 +259,7 @@ class _Visible(CollectorRegistry):
 
 
 def _queue(scheduler: Scheduler, clock: Clock, page_request: PageRequest) -> PageResponse:
-    pod, nearest = _first(page_request, "pod"), _first(page_request, "nearest") or "0"
+    pod, nearest = page_request.first("pod"), page_request.first("nearest") or "0"
     parts = scheduler.queue, scheduler.bindings.running, scheduler.waiting_pods
     if not is_whole_number(nearest):
         return text(f"nearest: found {nearest!r}, wanted a number\n", 400)
@@ -276,7 +270,7 @@ def _queue(scheduler: Scheduler, clock: Clock, page_request: PageRequest) -> Pag
 
 
 def _decisions(scheduler: Scheduler, page_request: PageRequest) -> PageResponse:
-    pod, limit = _first(page_request, "pod"), _first(page_request, "limit") or str(SHOWN_MAX)
+    pod, limit = page_request.first("pod"), page_request.first("limit") or str(SHOWN_MAX)
     if not is_whole_number(limit):
         return text(f"limit: found {limit!r}, wanted a number\n", 400)
     recent = list(scheduler.reports.decisions.recent(pod=pod, limit=int(limit)))
@@ -301,18 +295,13 @@ def _verbosity_page(set_verbosity: Callable[[int], None]) -> Page:
     def page(page_request: PageRequest) -> PageResponse:
         if page_request.method != "PUT":
             return text("unsupported http method\n", 406)
-        wanted = page_request.body.decode(errors="replace").strip()
-        if not is_whole_number(wanted):
-            return text(f"failed to set klog.logging.verbosity to {wanted!r}: wanted a number\n", 400)
-        set_verbosity(int(wanted))
-        return text(f"successfully set klog.logging.verbosity to {wanted}")
+        number = page_request.body.decode(errors="replace").strip()
+        if not is_whole_number(number):
+            return text(f"failed to set klog.logging.verbosity to {number!r}: wanted a number\n", 400)
+        set_verbosity(int(number))
+        return text(f"successfully set klog.logging.verbosity to {number}")
 
     return page
-
-
-def _first(page_request: PageRequest, name: str) -> str:
-    values = page_request.query.get(name)
-    return values[0] if values else ""
 
 
 # --- plans ----------------------------------------------------------------------------------------------------
@@ -361,22 +350,28 @@ class PlanPages:
 
     async def _fits_page(self, page_request: PageRequest) -> PageResponse:
         """How many more pods of each type of the cluster fit on a node."""
-        name = (page_request.query.get("node") or [""])[0]
+        name = page_request.first("node")
         fits: list[dict[str, object]] = []
         async with self._turn:
             await self._yield_control()
             if name not in self._scheduler.engine.columns.row_of:
                 return text(f"node: there is no node {name!r}\n", 404)
-            for each in pod_types(self._scheduler, name):
+            for pod_type in pod_types(self._scheduler, name):
                 try:
-                    answer = (await self._plan(each.request)).capacity
+                    answer = (await self._plan(pod_type.request)).capacity
                 except (PlanError, OutdatedPlan):
                     continue  # the cluster changes too quickly: the next request finds out
                 assert answer is not None, "a capacity plan has a capacity"
                 # All other nodes reject a pod that is pinned to this one: the rarest reason is that of this node.
                 reason = min(answer.reasons, key=lambda reason: answer.reasons[reason], default="")
                 fits.append(
-                    {"type": each.title, "pods": each.pods, **each.requests, "fits": answer.groups, "reason": reason}
+                    {
+                        "type": pod_type.title,
+                        "pods": pod_type.pods,
+                        **pod_type.requests,
+                        "fits": answer.groups,
+                        "reason": reason,
+                    }
                 )
         return as_json({"node": name, "types": fits})
 

@@ -23,23 +23,22 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-
 from mooring.api.kinds import LEASE
 from mooring.api.views.meta import ObjectReference
-from mooring.client.election import ElectionSettings, LeaderElector
+from mooring.client.election import ElectionSettings, LeaderElector, new_identity
 from mooring.client.events import CoreFormat, EventWriter
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import Connection
 from mooring.client.interface import Client
-from mooring.cluster.component_metrics import ClientRequestMetrics, WorkQueueMetrics
+from mooring.cluster.component_metrics import ClientRequestMetrics, component_registry
 from mooring.cluster.console_pods import manifest_page
 from mooring.cluster.scheduler_pages import PageSources, scheduler_pages
 from mooring.cluster.secure_port import SecurePort, open_secure_port
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
+from mooring.kit.memory import settle_memory
 from mooring.kit.tasks import TaskGroup
-from mooring.scheduler.config.types import SchedulerConfiguration
+from mooring.scheduler.config.types import LeaderElectionConfiguration, SchedulerConfiguration
 from mooring.scheduler.console.history import History
 from mooring.scheduler.extenders.client import ExtenderTransport
 from mooring.scheduler.extenders.extender import extenders_of
@@ -72,6 +71,18 @@ class SchedulerSettings:
     recording: Recording | None = None
 
 
+def election_settings(configuration: LeaderElectionConfiguration, identity: str) -> ElectionSettings:
+    """Raises `ElectionSettingsError`."""
+    return ElectionSettings(
+        configuration.resource_namespace,
+        configuration.resource_name,
+        identity,
+        configuration.lease_duration_s,
+        configuration.renew_deadline_s,
+        configuration.retry_period_s,
+    )
+
+
 class SchedulerProcess:
     """A scheduler with its clients, its Lease and its port."""
 
@@ -81,13 +92,9 @@ class SchedulerProcess:
         self._entropy = entropy
         self._may_begin = asyncio.Event()
         self._stop = asyncio.Event()
-        self._metrics = CollectorRegistry()
-        for collector in (ProcessCollector, PlatformCollector, GCCollector):
-            collector(registry=self._metrics)
-        self._metrics.register(LoopMetrics())
         self._requests = ClientRequestMetrics()
-        self._metrics.register(self._requests)
-        self._metrics.register(WorkQueueMetrics())
+        self._metrics = component_registry(self._requests)
+        self._metrics.register(LoopMetrics())
         self.port = 0
 
     def stop(self) -> None:
@@ -147,12 +154,8 @@ class SchedulerProcess:
     async def _client(
         self, stack: AsyncExitStack, stream: str, component: str, may_write: Callable[[], bool] | None
     ) -> HttpClient:
-        request_statistics = self._settings.configuration.client_connection
-        limits = HttpLimits(
-            requests_per_s=request_statistics.qps,
-            burst=request_statistics.burst,
-            in_flight_max=self._settings.in_flight_max,
-        )
+        rate = self._settings.configuration.client_connection
+        limits = HttpLimits(requests_per_s=rate.qps, burst=rate.burst, in_flight_max=self._settings.in_flight_max)
         client = HttpClient(
             self._settings.connection,
             self._clock,
@@ -165,21 +168,12 @@ class SchedulerProcess:
         return await stack.enter_async_context(client)
 
     async def _elector(self, stack: AsyncExitStack, group: TaskGroup) -> LeaderElector:
-        request_statistics = self._settings.configuration.leader_election
-        limits = HttpLimits(request_s_max=request_statistics.renew_deadline_s / 2)
         entropy = self._entropy.fork("leader election")
+        election = election_settings(self._settings.configuration.leader_election, new_identity(entropy))
+        limits = HttpLimits(request_s_max=election.attempt_s_max)
         client = HttpClient(self._settings.connection, self._clock, entropy, limits=limits, component="leader-election")
         self._requests.add(self._settings.connection.server, client.request_statistics)
         await stack.enter_async_context(client)
-        election = ElectionSettings(
-            request_statistics.resource_namespace,
-            request_statistics.resource_name,
-            # Processes of the same host have different identities.
-            f"{socket.gethostname()}_{entropy.uuid()}",
-            request_statistics.lease_duration_s,
-            request_statistics.renew_deadline_s,
-            request_statistics.retry_period_s,
-        )
         writer = EventWriter(client, self._clock, entropy.fork("events"), CoreFormat())
         recorder = writer.recorder(self._settings.configuration.profiles[0].scheduler_name)
         writer.start(group)
@@ -206,6 +200,7 @@ class SchedulerProcess:
             events_client=events,
             decision_log=self._settings.decision_log,
             recording=self._settings.recording,
+            on_synced=settle_memory,
         )
 
     @asynccontextmanager

@@ -13,20 +13,12 @@ holds its Lease.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
-from prometheus_client import (
-    CollectorRegistry,
-    Gauge,
-    GCCollector,
-    PlatformCollector,
-    ProcessCollector,
-    generate_latest,
-)
+from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -34,34 +26,18 @@ from mooring.client.election import ElectionSettings, LeaderElector
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import Connection
 from mooring.client.interface import Client
-from mooring.cluster.component_metrics import ClientRequestMetrics, WorkQueueMetrics
+from mooring.cluster.component_metrics import ClientRequestMetrics, add_leader_gauge, component_registry
 from mooring.cluster.secure_port import SecurePort, open_secure_port
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kubelet.kubelets import Kubelets
 from mooring.serving.endpoints import Check, health_answer, ping
-from mooring.serving.pages import PageRequest, PageResponse
+from mooring.serving.pages import METRICS, PageRequest, PageResponse
 from mooring.serving.server import Page
 
 IN_FLIGHT_MAX = 200
-METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Work = Callable[[Client], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseTerms:
-    """The Lease and its times. The defaults are Kubernetes'."""
-
-    name: str
-    namespace: str = "kube-system"
-    lease_s: float = 15.0
-    renew_deadline_s: float = 10.0
-    retry_s: float = 2.0
-
-    def settings(self, identity: str) -> ElectionSettings:
-        """Settings of the elector. Raises `ElectionSettingsError` if the times contradict each other."""
-        return ElectionSettings(self.namespace, self.name, identity, self.lease_s, self.renew_deadline_s, self.retry_s)
 
 
 class ComponentHealth:
@@ -69,22 +45,16 @@ class ComponentHealth:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.metrics = CollectorRegistry()
         self.ready: dict[str, Check] = {}
         self.elector: LeaderElector | None = None
-        for collector in (ProcessCollector, PlatformCollector, GCCollector):
-            collector(registry=self.metrics)
-        leads = Gauge("leader_election_master_status", "Whether this process leads: 1, or 0.", ("name",), registry=None)
-        leads.labels(name).set_function(lambda: float(self.elector is None or self.elector.is_leading))
-        self.metrics.register(leads)
         self.requests = ClientRequestMetrics()
-        self.metrics.register(self.requests)
-        self.metrics.register(WorkQueueMetrics())
+        self.metrics = component_registry(self.requests)
+        add_leader_gauge(self.metrics, name, lambda: self.elector is None or self.elector.is_leading)
 
     def pages(self) -> dict[str, Page]:
         return {
             **{f"/{name}": partial(self._health, name) for name in ("healthz", "livez", "readyz")},
-            "/metrics": lambda request: PageResponse(generate_latest(self.metrics), content_type=METRICS_TYPE),
+            "/metrics": lambda request: PageResponse(generate_latest(self.metrics), content_type=METRICS),
         }
 
     def _health(self, name: str, request: PageRequest) -> PageResponse:
@@ -103,57 +73,37 @@ async def run_standalone(
     clock: Clock,
     entropy: Entropy,
     *,
-    lease: LeaseTerms | None = None,
-    requests_per_s: float = 0.0,
-    burst: int = 0,
-    health: ComponentHealth | None = None,
-    port: SecurePort | None = None,
+    lease: ElectionSettings | None,
+    requests_per_s: float,
+    burst: int,
+    health: ComponentHealth,
+    port: SecurePort | None,
 ) -> None:
     """Call `work` as leader, or at once without a lease. Raises `LeadershipLostError`, among others.
 
     The pages of `health` are served on `port`.
     """
-    health = health if health is not None else ComponentHealth(component)
+    limits = HttpLimits(requests_per_s, burst=burst or max(1, int(requests_per_s)), in_flight_max=IN_FLIGHT_MAX)
     async with AsyncExitStack() as stack:
+
+        async def open_client(name: str, **settings: Any) -> HttpClient:
+            client = HttpClient(connection, clock, entropy.fork(name), **settings)
+            health.requests.add(connection.server, client.request_statistics)
+            return await stack.enter_async_context(client)
+
         if port is not None:
             await stack.enter_async_context(open_secure_port(port, health.pages(), clock, entropy.fork("port")))
-        await _run_as_leader(connection, component, work, clock, entropy, lease, requests_per_s, burst, health)
-
-
-async def _run_as_leader(
-    connection: Connection,
-    component: str,
-    work: Work,
-    clock: Clock,
-    entropy: Entropy,
-    lease: LeaseTerms | None,
-    requests_per_s: float,
-    burst: int,
-    health: ComponentHealth,
-) -> None:
-    limits = HttpLimits(requests_per_s, burst=burst or max(1, int(requests_per_s)), in_flight_max=IN_FLIGHT_MAX)
-
-    def client(may_write: Callable[[], bool] | None) -> HttpClient:
-        chance = entropy.fork("client")
-        return HttpClient(connection, clock, chance, limits=limits, component=component, may_write=may_write)
-
-    if lease is None:
-        async with client(may_write=None) as unfenced:
-            health.requests.add(connection.server, unfenced.request_statistics)
-            await work(unfenced)
-        return
-    async with HttpClient(connection, clock, entropy.fork("election"), component="leader-election") as electing:
-        health.requests.add(connection.server, electing.request_statistics)
-        settings = lease.settings(f"{socket.gethostname()}_{entropy.uuid()}")
-        elector = LeaderElector(electing, settings, clock=clock, entropy=entropy.fork("leader election"))
-        health.elector = elector
+        if lease is None:
+            await work(await open_client("client", limits=limits, component=component))
+            return
+        electing = await open_client("election", component="leader-election")
+        elector = health.elector = LeaderElector(electing, lease, clock=clock, entropy=entropy.fork("leader election"))
+        client = await open_client("client", limits=limits, component=component, may_write=lambda: elector.is_leading)
 
         async def lead() -> None:
-            await work(fenced)
+            await work(client)
 
-        async with client(may_write=lambda: elector.is_leading) as fenced:
-            health.requests.add(connection.server, fenced.request_statistics)
-            await elector.run(lead)
+        await elector.run(lead)
 
 
 class NodeMetrics(Collector):

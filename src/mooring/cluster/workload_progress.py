@@ -100,23 +100,23 @@ async def follow_progress(
             if live is None:
                 pending.remove(workload)
                 continue
-            available, wanted = availability(workload.kind, live)
-            if available >= wanted:
+            available, desired = availability(workload.kind, live)
+            if available >= desired:
                 pending.remove(workload)
-                yield progress_line(workload, available, wanted)
+                yield progress_line(workload, available, desired)
             elif clock.now_s() >= max(started_s + FIRST_REASON_S, workload.reported_s + REASON_EACH_S):
                 reason = await _reason(client, workload, live, has_controllers)
                 if reason and workload.mark_reported(reason):
                     workload.reported_s = clock.now_s()
-                    yield f"{progress_line(workload, available, wanted)}: {reason}"
+                    yield f"{progress_line(workload, available, desired)}: {reason}"
         await clock.wait(POLL_S)
 
 
-def progress_line(workload: Workload, available: int, wanted: int) -> str:
+def progress_line(workload: Workload, available: int, desired: int) -> str:
     if workload.kind is kinds.POD:
         return f"{workload.title} is {'ready' if available else 'not ready'}"
     noun = "pods are" if workload.kind in (kinds.DAEMON_SET, kinds.JOB) else "replicas are"
-    return f"{workload.title}: {available} of {wanted} {noun} available"
+    return f"{workload.title}: {available} of {desired} {noun} available"
 
 
 def availability(kind: Kind, live: Document) -> tuple[int, int]:
@@ -126,14 +126,14 @@ def availability(kind: Kind, live: Document) -> tuple[int, int]:
     match kind:
         case kinds.POD:
             conditions = status.get("conditions") or ()
-            is_ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+            is_ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
             return int(is_ready or status.get("phase") == "Succeeded"), 1
         case kinds.DAEMON_SET:
-            wanted = status.get("desiredNumberScheduled", 0)
-            return (status.get("numberAvailable", 0), wanted) if is_observed else (0, max(1, wanted))
+            desired = status.get("desiredNumberScheduled", 0)
+            return (status.get("numberAvailable", 0), desired) if is_observed else (0, max(1, desired))
         case kinds.JOB:
-            wanted = min(spec.get("parallelism", 1), spec.get("completions", spec.get("parallelism", 1)))
-            return status.get("ready", 0) + status.get("succeeded", 0), wanted
+            desired = min(spec.get("parallelism", 1), spec.get("completions", spec.get("parallelism", 1)))
+            return status.get("ready", 0) + status.get("succeeded", 0), desired
         case _:
             return status.get("availableReplicas", 0) if is_observed else 0, spec.get("replicas", 1)
 
@@ -155,7 +155,7 @@ async def _reason(client: LoopbackClient, workload: Workload, live: Document, ha
 def pod_reason(pod: Document) -> str:
     """Why a pod is not ready; empty if it is, or if nothing is known yet."""
     status = pod.get("status") or {}
-    conditions: Mapping[str, Document] = {each["type"]: each for each in status.get("conditions") or ()}
+    conditions: Mapping[str, Document] = {condition["type"]: condition for condition in status.get("conditions") or ()}
     if status.get("phase") == "Failed":
         return status.get("message") or status.get("reason") or _terminated(status) or "a pod has failed"
     scheduled = conditions.get("PodScheduled", {})

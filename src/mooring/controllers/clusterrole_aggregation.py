@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
 from mooring.api.errors import LabelSelectorError
-from mooring.api.kinds import CLUSTER_ROLE
+from mooring.api.kinds import place_of
 from mooring.api.labels import compile_selector
 from mooring.api.views.administration import ClusterRole
-from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import PatchForm
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
 
@@ -39,13 +38,11 @@ class ClusterRoleAggregationController(Controller):
             return DONE
         try:
             rules = aggregated_rules(role, self._roles.lister.list())
-            if rules != [*role.rules]:
-                patch = {"rules": [{field: [*values] for field, values in rule.items()} for rule in rules]}
-                await self.client.patch(CLUSTER_ROLE, "", key, patch, form=PatchForm.MERGE)
-        except NotFoundError:
-            return DONE
-        except (ClientError, LabelSelectorError) as error:
+        except LabelSelectorError as error:
             return Failed(str(error))
+        if rules != [*role.rules]:
+            patch = {"rules": [{field: [*values] for field, values in rule.items()} for rule in rules]}
+            await self.client.patch(*place_of(role), patch, form=PatchForm.MERGE)
         return DONE
 
     def _on_role(self, role: ClusterRole) -> None:
@@ -67,12 +64,12 @@ class ClusterRoleAggregationController(Controller):
 def aggregated_rules(role: ClusterRole, roles: Sequence[ClusterRole]) -> list[Rule]:
     """The rules of the roles that a role selects. Raises `LabelSelectorError`."""
     rules: list[Rule] = []
-    by_name = sorted(roles, key=lambda each: each.metadata.name)
+    by_name = sorted(roles, key=lambda role: role.metadata.name)
     for selector in role.aggregation_rule.cluster_role_selectors if role.aggregation_rule is not None else ():
         matcher = compile_selector(selector)
-        for each in by_name:
-            if each.metadata.name != role.metadata.name and matcher.matches(each.metadata.labels):
-                for rule in each.rules:
+        for other in by_name:
+            if other.metadata.name != role.metadata.name and matcher.matches(other.metadata.labels):
+                for rule in other.rules:
                     if rule not in rules:
                         rules.append(rule)
     return rules

@@ -98,7 +98,7 @@ class Controller(ABC):
         """Call `on_change` for each added and each updated object, and `on_delete` for each deleted one."""
         informer.add_handler(
             self.name,
-            on_add=lambda added, is_initial: on_change(added),
+            on_add=on_change,
             on_update=lambda old, new: on_change(new),
             on_delete=on_delete,
         )

@@ -24,14 +24,15 @@ import msgspec
 from mooring.api.cron_schedule import Schedule, ScheduleError, parse_schedule, zone_error, zone_of
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
-from mooring.api.kinds import CRON_JOB, JOB
+from mooring.api.kinds import JOB, place_of
 from mooring.api.views.meta import ApiObject, controller_of
 from mooring.api.views.workloads import CronJob, Job
 from mooring.api.well_known import CRON_JOB_SCHEDULED_AT
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Deletion, Propagation
-from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
+from mooring.controllers.context import DONE, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.documents import document_of, finished_condition, is_namespace_terminating, owner_reference
+from mooring.controllers.owner_controller import OwnerController
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 
 RESYNC_MARGIN_S = 0.1
@@ -190,29 +191,24 @@ class _CronJobSync:
         self.is_changed = True
 
 
-class CronJobController(Controller):
+class CronJobController(OwnerController[CronJob]):
     """Keys are CronJobs."""
 
     name = "cronjob-controller"
+    view = CronJob
 
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self.workers = context.settings.concurrent_cron_job_syncs
         self._recorder = context.recorder(self.name)
-        self._cron_jobs = context.informers.informer(CronJob)
         self._jobs = context.informers.informer(Job)
         self._jobs.add_index(BY_CRON_JOB, _cron_job_of)
-        self._cron_jobs.add_handler(
-            self.name, on_add=self._on_added, on_update=self._on_updated, on_delete=self._on_deleted
-        )
-        self._jobs.add_handler(
-            self.name, on_add=self._on_job_added, on_update=self._on_job_updated, on_delete=self._on_job_deleted
-        )
+        self.handle_dependents(self._jobs)
 
     # ------------------------------------------------------------------------------------------------- sync
 
     async def sync(self, key: str) -> Outcome:
-        cron_job = self._cron_jobs.lister.by_key(key)
+        cron_job = self._owners.lister.by_key(key)
         if cron_job is None:
             return DONE
         jobs = self._jobs.lister.by_index(BY_CRON_JOB, key)
@@ -268,8 +264,7 @@ class CronJobController(Controller):
 
     async def _is_active_in_newest(self, state: _CronJobSync, uid: str) -> bool:
         """Whether the newest status lists the Job. If so, the sync continues with that status."""
-        metadata = state.cron_job.metadata
-        fresh = decode_as(CronJob, await self.client.get(CRON_JOB, metadata.namespace, metadata.name))
+        fresh = decode_as(CronJob, await self.client.get(*place_of(state.cron_job)))
         newest = _new_sync(fresh, state.now_s)
         if not newest.is_active(uid):
             return False
@@ -372,10 +367,10 @@ class CronJobController(Controller):
         """Create the Job of a time. None if another owner has a Job of that name, or the status lists it."""
         cron_job = state.cron_job
         namespace = cron_job.metadata.namespace
-        wanted = job_document(cron_job, scheduled_s)
-        name = wanted["metadata"]["name"]
+        document = job_document(cron_job, scheduled_s)
+        name = document["metadata"]["name"]
         try:
-            job = decode_as(Job, await self.client.create(JOB, namespace, wanted))
+            job = decode_as(Job, await self.client.create(JOB, namespace, document))
         except AlreadyExistsError:
             # Perhaps created in an earlier sync whose status was not written.
             job = decode_as(Job, await self.client.get(JOB, namespace, name))
@@ -409,15 +404,11 @@ class CronJobController(Controller):
         status: Document = {"active": state.active} if state.active else {}
         times = {"lastScheduleTime": state.last_schedule, "lastSuccessfulTime": state.last_success}
         document["status"] = status | {name: time for name, time in times.items() if time is not None}
-        metadata = state.cron_job.metadata
-        await self.client.update(CRON_JOB, metadata.namespace, metadata.name, document, subresource="status")
+        await self.client.update(*place_of(state.cron_job), document, subresource="status")
 
     # ----------------------------------------------------------------------------------------------- events
 
-    def _on_added(self, cron_job: CronJob, is_initial: bool) -> None:
-        self.queue.add(cron_job.key)
-
-    def _on_updated(self, old: CronJob, new: CronJob) -> None:
+    def _on_owner_updated(self, old: CronJob, new: CronJob) -> None:
         if (old.spec.schedule, old.spec.time_zone) == (new.spec.schedule, new.spec.time_zone):
             self.queue.add(new.key)
             return
@@ -429,28 +420,6 @@ class CronJobController(Controller):
             self._recorder.event(new, "Warning", "UnParseableCronJobSchedule", message)
             return
         self.queue.add_after(new.key, next_sync_in_s(new, schedule, self.clock.wall_s()))
-
-    def _on_deleted(self, cron_job: CronJob) -> None:
-        self.queue.add(cron_job.key)
-
-    def _on_job_added(self, job: Job, is_initial: bool) -> None:
-        self._add_owner(job)
-
-    def _on_job_updated(self, old: Job, new: Job) -> None:
-        if controller_of(old.metadata) != controller_of(new.metadata):
-            self._add_owner(old)
-        self._add_owner(new)
-
-    def _on_job_deleted(self, job: Job) -> None:
-        self._add_owner(job)
-
-    def _add_owner(self, job: Job) -> None:
-        reference = controller_of(job.metadata)
-        if reference is None or reference.kind != CronJob.kind:
-            return
-        owner = self._cron_jobs.lister.get(job.metadata.namespace, reference.name)
-        if owner is not None and owner.metadata.uid == reference.uid:
-            self.queue.add(owner.key)
 
 
 def _cron_job_of(view: ApiObject) -> Iterable[str]:

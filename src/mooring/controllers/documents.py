@@ -8,14 +8,13 @@ The time of a DisruptionTarget condition that is true already stays: it is when 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Protocol, TypeVar
+from collections.abc import Callable
 
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.kinds import kind_of_view
-from mooring.api.views.meta import ApiObject, Condition, ObjectMeta, ObjectWithRaw
+from mooring.api.kinds import place_of
+from mooring.api.views.meta import ApiObject, ObjectWithRaw
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Job, JobCondition
 from mooring.client.errors import StatusError
@@ -33,26 +32,30 @@ def document_of(view: ObjectWithRaw) -> Document:
     return decode_document(view.raw)
 
 
+def view_document(view: msgspec.Struct) -> Document:
+    """A view, such as a status, in the form of the API: without empty fields and zeros."""
+    return decode_document(msgspec.json.encode(view))
+
+
 async def read_document(client: Client, view: ApiObject) -> Document:
     """The object as the API has it now. Raises `ClientError`."""
-    return decode_document(await client.get(kind_of_view(type(view)), view.metadata.namespace, view.metadata.name))
+    return decode_document(await client.get(*place_of(view)))
 
 
 def owner_reference(owner: ApiObject) -> Document:
     """The controller reference to an owner."""
+    return controller_reference(owner.api_version, owner.kind, owner.metadata.name, owner.metadata.uid)
+
+
+def controller_reference(api_version: str, kind: str, name: str, uid: str) -> Document:
     return {
-        "apiVersion": owner.api_version,
-        "kind": owner.kind,
-        "name": owner.metadata.name,
-        "uid": owner.metadata.uid,
+        "apiVersion": api_version,
+        "kind": kind,
+        "name": name,
+        "uid": uid,
         "controller": True,
         "blockOwnerDeletion": True,
     }
-
-
-def is_being_deleted(metadata: ObjectMeta) -> bool:
-    """Whether the object is being deleted."""
-    return metadata.deletion_timestamp is not None
 
 
 def is_namespace_terminating(error: Exception) -> bool:
@@ -65,35 +68,6 @@ def is_namespace_terminating(error: Exception) -> bool:
 
 REPLICA_FAILURE = "ReplicaFailure"
 DISRUPTION_TARGET = "DisruptionTarget"
-
-
-class _Typed(Protocol):
-    @property
-    def type(self) -> str: ...
-
-
-AnyCondition = TypeVar("AnyCondition", bound=_Typed)
-
-
-def find_condition(conditions: Iterable[AnyCondition], type: str) -> AnyCondition | None:
-    """The condition of a type, or None."""
-    for condition in conditions:
-        if condition.type == type:
-            return condition
-    return None
-
-
-def condition_document(condition: Condition) -> Document:
-    """A condition in the form of the API, without empty fields."""
-    fields = {
-        "type": condition.type,
-        "status": condition.status,
-        "lastUpdateTime": condition.last_update_time,
-        "lastTransitionTime": condition.last_transition_time,
-        "reason": condition.reason,
-        "message": condition.message,
-    }
-    return {name: value for name, value in fields.items() if value}
 
 
 def finished_condition(job: Job) -> JobCondition | None:

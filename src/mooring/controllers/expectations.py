@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Generic
 
 from mooring.api.decode import decode_as
@@ -30,15 +31,14 @@ EXPECTED_S_MAX = 300.0
 RESYNC_S = 5.0
 
 
+@dataclass(slots=True)
 class _Expected:
-    __slots__ = ("creations", "deletions", "newest", "since_s", "unanswered")
-
-    def __init__(self, creations: int, deletions: dict[str, None], since_s: float) -> None:
-        self.creations = creations
-        self.unanswered = creations
-        self.newest = ""
-        self.deletions = deletions
-        self.since_s = since_s
+    creations: int
+    unanswered: int
+    deletions: dict[str, None]
+    since_s: float
+    newest: str = ""
+    """The resourceVersion of the newest creation that was answered."""
 
 
 class Expectations:
@@ -57,17 +57,9 @@ class Expectations:
             return True
         return self._clock.now_s() - expected.since_s > EXPECTED_S_MAX
 
-    def expect_creations(self, key: str, count: int) -> None:
-        """Expect creations. Replaces earlier expectations."""
-        self.expect(key, count, ())
-
-    def expect_deletions(self, key: str, deleted_keys: Iterable[str]) -> None:
-        """Expect deletions. Replaces earlier expectations."""
-        self.expect(key, 0, deleted_keys)
-
-    def expect(self, key: str, creations: int, deleted_keys: Iterable[str]) -> None:
-        """Expect creations and deletions."""
-        self._by_key[key] = _Expected(creations, dict.fromkeys(deleted_keys), self._clock.now_s())
+    def expect(self, key: str, *, creations: int = 0, deletions: Iterable[str] = ()) -> None:
+        """Expect a number of creations, and the deletions of these keys. Replaces earlier expectations."""
+        self._by_key[key] = _Expected(creations, creations, dict.fromkeys(deletions), self._clock.now_s())
 
     def creation_answered(self, key: str, revision: str) -> None:
         """A pod was created with this resourceVersion."""

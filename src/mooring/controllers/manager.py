@@ -165,16 +165,16 @@ logger = logging.getLogger(__name__)
 
 def check_names(typed: Sequence[str], known: Sequence[str]) -> None:
     """Raises `SettingError` for a name that kube-controller-manager does not have."""
-    for each in typed:
-        name = _current_name(each).removeprefix("-")
-        if name not in known and name not in NOT_IMPLEMENTED and each != ALL_CONTROLLERS:
+    for typed_name in typed:
+        name = _current_name(typed_name).removeprefix("-")
+        if name not in known and name not in NOT_IMPLEMENTED and typed_name != ALL_CONTROLLERS:
             raise SettingError(f"there is no controller {name!r}; there are {', '.join(known)}")
 
 
 def enabled_names(typed: Sequence[str], known: Sequence[str]) -> Sequence[str]:
     """The enabled controllers, in the order of `known`. Raises `SettingError`."""
     check_names(typed, known)
-    chosen = [_current_name(each) for each in typed]
+    chosen = [_current_name(name) for name in typed]
     for name in chosen:
         if name in NOT_IMPLEMENTED:
             logger.warning("controller %s is not implemented and is skipped", name)
@@ -188,7 +188,7 @@ def switched_off(settings: ControllerSettings) -> frozenset[str]:
 
 def _is_enabled(name: str, chosen: Sequence[str]) -> bool:
     """The first mention of a controller decides, as in kube-controller-manager."""
-    own = next((each for each in chosen if each.removeprefix("-") == name), "")
+    own = next((mention for mention in chosen if mention.removeprefix("-") == name), "")
     return own == name if own else ALL_CONTROLLERS in chosen
 
 
@@ -255,10 +255,6 @@ class ControllerManager:
 
     def stop(self) -> None:
         self._stopping.set()
-
-    def statistics(self) -> dict[str, dict[str, float]]:
-        """Statistics of the queue of each controller."""
-        return {controller.name: controller.queue.statistics() for controller in self.controllers}
 
     async def _wait_events_written(self) -> None:
         try:

@@ -123,18 +123,15 @@ class NamespaceController(Controller):
         self.queue = WorkQueue(self.name, self.clock, context.entropy.fork(self.name), backoff=BACKOFF)
         self._kinds = ServedKinds(self.name, context.informers.informer(CustomResourceDefinition))
         self._namespaces = context.informers.informer(Namespace)
-        self._namespaces.add_handler(self.name, on_add=self._on_added, on_update=self._on_updated)
+        self.handle_changes(self._namespaces, self._on_namespace)
 
     def start(self, group: TaskGroup) -> None:
         super().start(group)
         group.start_background(self._resync_periodically(), name=f"{self.name}: all that are terminating")
 
-    def _on_added(self, namespace: Namespace, is_initial: bool) -> None:
+    def _on_namespace(self, namespace: Namespace) -> None:
         if namespace.metadata.deletion_timestamp is not None:
             self.queue.add_after(namespace.metadata.name, DELAY_S)
-
-    def _on_updated(self, old: Namespace, new: Namespace) -> None:
-        self._on_added(new, False)
 
     async def _resync_periodically(self) -> None:
         """What waits for longer, because it failed often, is tried again after each period."""
@@ -142,7 +139,7 @@ class NamespaceController(Controller):
         while period_s > 0:
             await self.clock.wait(period_s)
             for namespace in self._namespaces.lister.list():
-                self._on_added(namespace, False)
+                self._on_namespace(namespace)
 
     # ------------------------------------------------------------------------------------------------- sync
 
@@ -177,7 +174,9 @@ class NamespaceController(Controller):
             namespace = await self._read(name)
             if namespace["metadata"]["uid"] != uid:
                 return
-            others = sorted(each for each in namespace["spec"].get("finalizers") or () if each != NAMESPACE_FINALIZER)
+            others = sorted(
+                finalizer for finalizer in namespace["spec"].get("finalizers") or () if finalizer != NAMESPACE_FINALIZER
+            )
             namespace["spec"]["finalizers"] = others
             try:
                 await self.client.update(NAMESPACE, "", name, namespace, subresource="finalize")

@@ -22,22 +22,21 @@ and release.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar, cast
 
 from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
-from mooring.api.kinds import kind_of_view
-from mooring.api.labels import LabelMatcher
+from mooring.api.kinds import place_of
+from mooring.api.labels import NOTHING, LabelMatcher
 from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectWithRaw, OwnerReference, controller_of
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, InvalidError, NotFoundError
 from mooring.client.informer import BY_NAMESPACE, AnyObject, Informer, namespace_of
 from mooring.client.interface import Client, PatchForm
 from mooring.controllers.context import DONE, Controller, ControllerContext, Later, Outcome
-from mooring.controllers.documents import decode_document, document_of, owner_reference, read_document
+from mooring.controllers.documents import document_of, owner_reference, read_document
 from mooring.controllers.expectations import Expectations
 from mooring.controllers.pod_control import PodControl
 from mooring.controllers.pods import (
@@ -68,17 +67,17 @@ def plan_claim(
     """Sort objects by the table in the module docstring."""
     claim: Claim[AnyObject] = Claim()
     uid, is_owner_going = owner.metadata.uid, owner.metadata.deletion_timestamp is not None
-    for each in objects:
-        reference = controller_of(each.metadata)
+    for dependent in objects:
+        reference = controller_of(dependent.metadata)
         if reference is not None:
             if reference.uid != uid:
                 continue
-            if is_match(each):
-                claim.owned.append(each)
+            if is_match(dependent):
+                claim.owned.append(dependent)
             elif not is_owner_going:
-                claim.to_release.append(each)
-        elif not is_owner_going and each.metadata.deletion_timestamp is None and is_match(each):
-            claim.to_adopt.append(each)
+                claim.to_release.append(dependent)
+        elif not is_owner_going and dependent.metadata.deletion_timestamp is None and is_match(dependent):
+            claim.to_adopt.append(dependent)
     return claim
 
 
@@ -94,29 +93,29 @@ async def claim_objects(
     if not claim.to_adopt and not claim.to_release:
         return claim.owned
     errors: list[str] = []
-    for each in claim.to_release:
-        await _release(client, owner, each, finalizers, errors)
+    for dependent in claim.to_release:
+        await _release(client, owner, dependent, finalizers, errors)
     reason = await _why_not_adopt(client, owner) if claim.to_adopt else ""
-    for each in claim.to_adopt:
+    for dependent in claim.to_adopt:
         if reason:
-            metadata = each.metadata
+            metadata = dependent.metadata
             name = f"{metadata.namespace}/{metadata.name} ({metadata.uid})"
-            errors.append(f"can't adopt {each.kind} {name}: {reason}")
-        elif await _adopt(client, owner, each, finalizers, errors):
-            claim.owned.append(each)
+            errors.append(f"can't adopt {dependent.kind} {name}: {reason}")
+        elif await _adopt(client, owner, dependent, finalizers, errors):
+            claim.owned.append(dependent)
     if errors:
         raise AdoptionError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
     return claim.owned
 
 
 async def _adopt(
-    client: Client, owner: ApiObject, each: ApiObject, finalizers: tuple[str, ...], errors: list[str]
+    client: Client, owner: ApiObject, dependent: ApiObject, finalizers: tuple[str, ...], errors: list[str]
 ) -> bool:
-    metadata: Document = {"uid": each.metadata.uid, "ownerReferences": [owner_reference(owner)]}
+    metadata: Document = {"uid": dependent.metadata.uid, "ownerReferences": [owner_reference(owner)]}
     if finalizers:
         metadata["finalizers"] = list(finalizers)
     try:
-        await _patch(client, each, metadata)
+        await _patch(client, dependent, metadata)
     except NotFoundError:
         return False
     except ClientError as error:
@@ -126,40 +125,38 @@ async def _adopt(
 
 
 async def _release(
-    client: Client, owner: ApiObject, each: ApiObject, finalizers: tuple[str, ...], errors: list[str]
+    client: Client, owner: ApiObject, dependent: ApiObject, finalizers: tuple[str, ...], errors: list[str]
 ) -> None:
     metadata: Document = {
-        "uid": each.metadata.uid,
+        "uid": dependent.metadata.uid,
         "ownerReferences": [{"$patch": "delete", "uid": owner.metadata.uid}],
     }
     if finalizers:
         metadata["$deleteFromPrimitiveList/finalizers"] = list(finalizers)
     try:
-        await _patch(client, each, metadata)
+        await _patch(client, dependent, metadata)
     except (NotFoundError, InvalidError):
         pass  # deleted, or replaced by another object: in both cases no longer controlled by the owner
     except ClientError as error:
         errors.append(str(error))
 
 
-async def _patch(client: Client, each: ApiObject, metadata: Document) -> None:
-    kind = kind_of_view(type(each))
-    namespace, name = each.metadata.namespace, each.metadata.name
-    await client.patch(kind, namespace, name, {"metadata": metadata}, form=PatchForm.STRATEGIC)
+async def _patch(client: Client, dependent: ApiObject, metadata: Document) -> None:
+    await client.patch(*place_of(dependent), {"metadata": metadata}, form=PatchForm.STRATEGIC)
 
 
 async def _why_not_adopt(client: Client, owner: ApiObject) -> str:
     """Read the owner from the API. Returns why it may not adopt, or an empty text."""
     metadata = owner.metadata
     try:
-        fresh = decode_document(await client.get(kind_of_view(type(owner)), metadata.namespace, metadata.name))
+        fresh = await read_document(client, owner)
     except ClientError as error:
         return f"can't recheck DeletionTimestamp: {error}"
     found = fresh["metadata"]
     assert isinstance(found, dict), f"{owner.kind} {owner.key} came without metadata"
     if found.get("uid") != metadata.uid:
-        wanted = f"got uid {found.get('uid')}, wanted {metadata.uid}"
-        return f"can't recheck DeletionTimestamp: original {owner.kind} {owner.key} is gone: {wanted}"
+        difference = f"got uid {found.get('uid')}, wanted {metadata.uid}"
+        return f"can't recheck DeletionTimestamp: original {owner.kind} {owner.key} is gone: {difference}"
     if found.get("deletionTimestamp") is not None:
         return f"{owner.key} has just been deleted at {found['deletionTimestamp']}"
     return ""
@@ -182,12 +179,24 @@ class OwnerController(Controller, Generic[AnyOwner]):
         self._owners = cast(Informer[AnyOwner], context.informers.informer(self.view))
         self._owners.add_index(BY_NAMESPACE, namespace_of)
         self._owners.add_handler(
-            self.name, on_add=self._on_owner_added, on_update=self._on_owner_updated, on_delete=self._on_owner_deleted
+            self.name,
+            on_add=lambda owner: self.queue.add(owner.key),
+            on_update=self._on_owner_updated,
+            on_delete=self._on_owner_deleted,
         )
 
-    @abstractmethod
     def selector(self, owner: AnyOwner) -> LabelMatcher:
-        """The selector of an owner. Raises `LabelSelectorError`."""
+        """The selector of an owner, by which it adopts. Raises `LabelSelectorError`."""
+        return NOTHING
+
+    def handle_dependents(self, informer: Informer[AnyObject]) -> None:
+        """Enqueue the owners of objects that are not pods: ReplicaSets, …"""
+        informer.add_handler(
+            self.name,
+            on_add=self._on_dependent_added,
+            on_update=self._on_dependent_updated,
+            on_delete=self._on_dependent_deleted,
+        )
 
     def find_owner(self, namespace: str, reference: OwnerReference | None) -> AnyOwner | None:
         """The owner that a controller reference names. None if it has another kind or uid, or does not exist."""
@@ -208,18 +217,15 @@ class OwnerController(Controller, Generic[AnyOwner]):
 
     # ------------------------------------------------------------------------------------- events of owners
 
-    def _on_owner_added(self, owner: AnyOwner, is_initial: bool) -> None:
-        self.queue.add(owner.key)
-
     def _on_owner_updated(self, old: AnyOwner, new: AnyOwner) -> None:
         self.queue.add(new.key)
 
     def _on_owner_deleted(self, owner: AnyOwner) -> None:
         self.queue.add(owner.key)
 
-    # --------------------------------------- events of controlled objects that are not pods: ReplicaSets, …
+    # ------------------------------------------------------------------------------- events of dependents
 
-    def _on_dependent_added(self, dependent: ApiObject, is_initial: bool) -> None:
+    def _on_dependent_added(self, dependent: ApiObject) -> None:
         metadata = dependent.metadata
         if metadata.deletion_timestamp is None and controller_of(metadata) is None:
             self.enqueue_selecting(metadata)
@@ -291,7 +297,7 @@ class PodOwnerController(OwnerController[AnyOwner]):
         self._expectations.forget(owner.key)
         super()._on_owner_deleted(owner)
 
-    def _on_pod_added(self, pod: Pod, is_initial: bool) -> None:
+    def _on_pod_added(self, pod: Pod) -> None:
         if pod.metadata.deletion_timestamp is not None:
             self.on_pod_deleted(pod, is_gone=False)
             return
@@ -352,12 +358,11 @@ class PodOwnerController(OwnerController[AnyOwner]):
 
         Raises `ClientError`, and `NotFoundError` also if another object has the name by now.
         """
-        namespace, name = owner.metadata.namespace, owner.metadata.name
         document = document_of(owner)
         for attempt in range(1, tries_max + 1):
             set_status(document)
             try:
-                await self.client.update(kind_of_view(self.view), namespace, name, document, subresource="status")
+                await self.client.update(*place_of(owner), document, subresource="status")
                 return
             except retry_on:
                 if attempt == tries_max:

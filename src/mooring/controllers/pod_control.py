@@ -18,7 +18,7 @@ from typing import TypeVar
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.kinds import POD
+from mooring.api.kinds import POD, place_of
 from mooring.api.views.meta import ApiObject, View
 from mooring.api.views.pod import Pod
 from mooring.client.batch_writes import create_many
@@ -62,11 +62,11 @@ _read = msgspec.json.Decoder(_Pod).decode
 
 def pod_of_template(template: Document, owner: ApiObject) -> Document:
     """A pod of a template, controlled by its owner. It shares its parts with the template."""
-    wanted: Document = template.get("metadata") or {}
+    template_metadata: Document = template.get("metadata") or {}
     metadata: Document = {"generateName": f"{owner.metadata.name}-", "ownerReferences": [owner_reference(owner)]}
     for part in ("labels", "annotations", "finalizers"):
-        if wanted.get(part):
-            metadata[part] = wanted[part]
+        if template_metadata.get(part):
+            metadata[part] = template_metadata[part]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}
 
 
@@ -100,16 +100,16 @@ class PodControl:
         self._recorder.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {created.name}")
         return created
 
-    async def delete(self, namespace: str, name: str, owner: ApiObject) -> None:
+    async def delete(self, pod: Pod, owner: ApiObject) -> None:
         """Delete one pod. Raises `NotFoundError` if it is gone, `PodControlError` if it could not be deleted."""
         try:
-            await self._client.delete(POD, namespace, name)
+            await self._client.delete(*place_of(pod))
         except NotFoundError:
             raise
         except ClientError as error:
             self._recorder.event(owner, "Warning", "FailedDelete", f"Error deleting: {error}")
             raise PodControlError(f"unable to delete pods: {error}") from error
-        self._recorder.event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name}")
+        self._recorder.event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
 
     async def create_pods(
         self,
@@ -170,7 +170,7 @@ class PodControl:
             try:
                 if prepare is not None:
                     await prepare(pod)
-                await self.delete(pod.metadata.namespace, pod.metadata.name, owner)
+                await self.delete(pod, owner)
             except NotFoundError:
                 self._expectations.deletion_seen(owner.key, pod.key)
             except (ClientError, PodControlError):

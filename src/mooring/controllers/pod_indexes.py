@@ -18,6 +18,7 @@ quadratic.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Generic, TypeAlias
 
 from mooring.api.caches import BoundedCache
@@ -39,17 +40,15 @@ def labels_key(labels: Mapping[str, str]) -> LabelsKey:
     return tuple(sorted(labels.items()))
 
 
+@dataclass(slots=True)
 class StateCounts:
     """Counts of pods with the same owner and labels."""
 
-    __slots__ = ("active", "all", "ready", "terminating")
-
-    def __init__(self) -> None:
-        self.all = 0
-        self.active = 0
-        self.ready = 0
-        """Active and ready."""
-        self.terminating = 0
+    all: int = 0
+    active: int = 0
+    ready: int = 0
+    """Active and ready."""
+    terminating: int = 0
 
 
 class PodCountIndex:
@@ -64,7 +63,7 @@ class PodCountIndex:
         """The counts of an owner's pods, by labels. Valid until the next event."""
         return self._by_owner.get(owner_uid, {})
 
-    def _on_add(self, pod: Pod, is_initial: bool) -> None:
+    def _on_add(self, pod: Pod) -> None:
         self._count(pod, 1)
 
     def _on_update(self, old: Pod, new: Pod) -> None:
@@ -108,17 +107,15 @@ class PodCountIndex:
                 del self._by_owner[owner.uid]
 
 
+@dataclass(slots=True, eq=False)
 class PodGroup:
     """Pods of one namespace with the same labels and the same owner."""
 
-    __slots__ = ("healthy", "labels", "names", "owner")
-
-    def __init__(self, labels: Mapping[str, str], owner: OwnerReference | None) -> None:
-        self.labels = labels
-        self.owner = owner
-        self.names: dict[str, bool] = {}
-        """Whether each pod is healthy, by name."""
-        self.healthy = 0
+    labels: Mapping[str, str]
+    owner: OwnerReference | None
+    names: dict[str, bool] = field(default_factory=dict)
+    """Whether each pod is healthy, by name."""
+    healthy: int = 0
 
 
 class PodGroupIndex:
@@ -135,7 +132,7 @@ class PodGroupIndex:
         if namespace not in self._by_namespace:
             self._by_namespace[namespace] = {}
             for pod in self._pods.list(namespace):
-                self._on_add(pod, False)
+                self._on_add(pod)
         return self._by_namespace[namespace].values()
 
     def selected(self, namespace: str, selector: LabelMatcher) -> list[PodGroup]:
@@ -146,9 +143,9 @@ class PodGroupIndex:
 
     def statistics(self) -> dict[str, int]:
         groups = self._by_namespace.values()
-        return {"namespaces": len(groups), "groups": sum(len(each) for each in groups)}
+        return {"namespaces": len(groups), "groups": sum(len(by_key) for by_key in groups)}
 
-    def _on_add(self, pod: Pod, is_initial: bool) -> None:
+    def _on_add(self, pod: Pod) -> None:
         metadata = pod.metadata
         groups = self._by_namespace.get(metadata.namespace)
         if groups is None:
@@ -169,7 +166,7 @@ class PodGroupIndex:
         if is_same_group and is_healthy_pod(old) == is_healthy_pod(new):
             return
         self._remove(old)
-        self._on_add(new, False)
+        self._on_add(new)
 
     def _remove(self, pod: Pod) -> None:
         groups = self._by_namespace.get(pod.metadata.namespace)
@@ -204,7 +201,7 @@ class SelectorIndex(Generic[AnyObject]):
         self._matchers: dict[str, tuple[tuple[str, LabelMatcher], ...]] = {}
         informer.add_handler(
             f"{name}, its selectors",
-            on_add=lambda added, is_initial: self._forget(),
+            on_add=lambda added: self._forget(),
             on_update=self._on_updated,
             on_delete=lambda gone: self._forget(),
         )
@@ -230,7 +227,7 @@ class SelectorIndex(Generic[AnyObject]):
         """The selectors of a namespace that can match something, by key."""
         known = self._matchers.get(namespace)
         if known is None:
-            each_with_its = ((each.key, self._matcher(each)) for each in self._lister.by_index(BY_NAMESPACE, namespace))
+            each_with_its = ((view.key, self._matcher(view)) for view in self._lister.by_index(BY_NAMESPACE, namespace))
             known = self._matchers[namespace] = tuple(pair for pair in each_with_its if pair[1] is not NOTHING)
         return known
 
@@ -242,8 +239,8 @@ class SelectorIndex(Generic[AnyObject]):
         self._known.clear()
         self._matchers.clear()
 
-    def _matcher(self, each: AnyObject) -> LabelMatcher:
+    def _matcher(self, view: AnyObject) -> LabelMatcher:
         try:
-            return self._selector(each)
+            return self._selector(view)
         except LabelSelectorError:
             return NOTHING

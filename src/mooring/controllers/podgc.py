@@ -18,14 +18,15 @@ from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from mooring.api.document import Document
-from mooring.api.kinds import NODE, POD
+from mooring.api.kinds import NODE, place_of
+from mooring.api.views.meta import find_condition
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import TAINT_OUT_OF_SERVICE, TERMINAL_PHASES
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Deletion, PatchForm
 from mooring.controllers.context import DONE, Controller, ControllerContext, Outcome
-from mooring.controllers.documents import disruption_condition, find_condition
+from mooring.controllers.documents import disruption_condition
 from mooring.controllers.pods import BY_NODE, add_node_index
 from mooring.kit.clock import format_rfc3339
 from mooring.kit.tasks import TaskGroup, run_bounded
@@ -100,7 +101,7 @@ class PodGarbageController(Controller):
 
     # ----------------------------------------------------------------------------------------------- events
 
-    def _on_pod_added(self, pod: Pod, is_initial: bool) -> None:
+    def _on_pod_added(self, pod: Pod) -> None:
         if pod.spec.node_name:
             self._pods_on[pod.spec.node_name] = self._pods_on.get(pod.spec.node_name, 0) + 1
         self._classify(pod)
@@ -108,7 +109,7 @@ class PodGarbageController(Controller):
     def _on_pod_updated(self, old: Pod, new: Pod) -> None:
         if old.spec.node_name != new.spec.node_name:
             self._leave_node(old.spec.node_name)
-            self._on_pod_added(new, False)
+            self._on_pod_added(new)
         else:
             self._classify(new)
 
@@ -191,7 +192,6 @@ class PodGarbageController(Controller):
     async def _remove(self, pod: Pod, condition: Document | None) -> None:
         """Raises `ClientError`."""
         metadata = pod.metadata
-        place = (POD, metadata.namespace, metadata.name)
         if pod.status.phase not in TERMINAL_PHASES:
             status: Document = {"phase": "Failed"}
             if metadata.generation:
@@ -199,5 +199,5 @@ class PodGarbageController(Controller):
             if condition is not None:
                 status["conditions"] = [condition]
             patch = {"metadata": {"uid": metadata.uid}, "status": status}
-            await self.client.patch(*place, patch, form=PatchForm.STRATEGIC, subresource="status")
-        await self.client.delete(*place, Deletion(grace_s=0, uid=metadata.uid))
+            await self.client.patch(*place_of(pod), patch, form=PatchForm.STRATEGIC, subresource="status")
+        await self.client.delete(*place_of(pod), Deletion(grace_s=0, uid=metadata.uid))

@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 from mooring.api.labels import LabelMatcher
 from mooring.api.storage import claim_named_by
-from mooring.api.views.meta import ApiObject, Condition, IntOrString, controller_of
+from mooring.api.views.meta import ApiObject, Condition, IntOrString, controller_of, find_condition
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
 from mooring.api.well_known import POD_DELETION_COST, TERMINAL_PHASES
@@ -92,10 +92,7 @@ def is_terminating(pod: Pod) -> bool:
 
 
 def ready_condition(pod: Pod) -> Condition | None:
-    for condition in pod.status.conditions:
-        if condition.type == "Ready":
-            return condition
-    return None
+    return find_condition(pod.status.conditions, "Ready")
 
 
 def is_ready(pod: Pod) -> bool:
@@ -265,4 +262,4 @@ def restarts_of(pod: Pod) -> tuple[int, int]:
     if not sidecars:
         return max(regular, 0), 0
     statuses = pod.status.init_container_statuses
-    return max(regular, 0), max((each.restart_count for each in statuses if each.name in sidecars), default=0)
+    return max(regular, 0), max((status.restart_count for status in statuses if status.name in sidecars), default=0)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
-from mooring.api.kinds import RESOURCE_QUOTA
+from mooring.api.kinds import place_of
 from mooring.api.quantity import ZERO, Quantity, parse_quantity
 from mooring.api.quota import (
     ONE,
@@ -76,8 +76,8 @@ class ResourceQuotaController(Controller):
         self._device_classes = context.informers.informer(DeviceClass)
         self._quotas.add_handler(
             self.name,
-            on_add=lambda quota, is_initial: self._on_quota(quota),
-            on_update=lambda old, new: self._on_quota(new) if old.spec.hard != new.spec.hard else None,
+            on_add=lambda quota: self.queue.add(quota.key),
+            on_update=lambda old, new: self.queue.add(new.key) if old.spec.hard != new.spec.hard else None,
         )
 
     def start(self, group: TaskGroup) -> None:
@@ -100,8 +100,7 @@ class ResourceQuotaController(Controller):
             return DONE
         document = document_of(quota)
         document["status"] = {"hard": hard, "used": used}
-        namespace, name = quota.metadata.namespace, quota.metadata.name
-        await self.client.update(RESOURCE_QUOTA, namespace, name, document, subresource="status")
+        await self.client.update(*place_of(quota), document, subresource="status")
         return DONE
 
     def _used(self, quota: ResourceQuota) -> dict[str, str]:
@@ -122,7 +121,7 @@ class ResourceQuotaController(Controller):
         pods = (
             pod
             for pod in self._in_namespace(self._pods, namespace)
-            if all(is_pod_in_scope(each, pod) for each in scopes)
+            if all(is_pod_in_scope(scope, pod) for scope in scopes)
         )
         add([name for name in names if is_pod_name(name)], (pod_usage(pod, now_s) for pod in pods))
         claims = (
@@ -216,9 +215,6 @@ class ResourceQuotaController(Controller):
             self.context.informers.start(self._group)
         return informer.has_synced
 
-    def _on_quota(self, quota: ResourceQuota) -> None:
-        self.queue.add(quota.key)
-
     async def _resync_periodically(self) -> None:
         period_s = self.context.settings.resource_quota_sync_period_s
         while period_s > 0:
@@ -230,10 +226,10 @@ class ResourceQuotaController(Controller):
             self.queue.add(quota.key)
 
 
-def _is_same(wanted: dict[str, str], found: ResourceList) -> bool:
-    if wanted.keys() != found.keys():
+def _is_same(expected: dict[str, str], found: ResourceList) -> bool:
+    if expected.keys() != found.keys():
         return False
-    return all(parse_quantity(raw) == parse_quantity(found[name]) for name, raw in wanted.items())
+    return all(parse_quantity(raw) == parse_quantity(found[name]) for name, raw in expected.items())
 
 
 def _frees_service(old: Service, new: Service) -> bool:

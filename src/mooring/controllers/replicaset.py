@@ -31,10 +31,10 @@ from mooring.api.labels import LabelMatcher, compile_selector, matcher_of_pairs
 from mooring.api.views.meta import Condition, controller_of
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import ReplicaSet, ReplicaSetStatus, ReplicationController
-from mooring.client.errors import ClientError, NotFoundError
+from mooring.client.errors import NotFoundError
 from mooring.client.ratelimit import TokenBucket
 from mooring.controllers.context import DONE, ControllerContext, Failed, Later, Outcome
-from mooring.controllers.documents import REPLICA_FAILURE, condition_document, document_of
+from mooring.controllers.documents import REPLICA_FAILURE, document_of, view_document
 from mooring.controllers.expectations import RESYNC_S
 from mooring.controllers.owner_controller import AdoptionError, PodOwnerController, claim_objects
 from mooring.controllers.pod_control import pod_of_template
@@ -59,20 +59,6 @@ AnySet: TypeAlias = ReplicaSet | ReplicationController
 
 
 @dataclass(frozen=True, slots=True)
-class CreateReplicas:
-    """Create pods."""
-
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteReplicas:
-    """`pods_to_delete` chooses them."""
-
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
 class PodCounts:
     """Counts of a set's pods. All but `terminating` count active pods."""
 
@@ -83,27 +69,22 @@ class PodCounts:
     terminating: int = 0
 
 
-def selector_of(wanted: AnySet) -> LabelMatcher:
+def selector_of(owner: AnySet) -> LabelMatcher:
     """The selector of a set. Raises `LabelSelectorError`."""
-    if isinstance(wanted, ReplicationController):
-        return matcher_of_pairs(wanted.spec.selector or {})
-    return compile_selector(wanted.spec.selector)
+    if isinstance(owner, ReplicationController):
+        return matcher_of_pairs(owner.spec.selector or {})
+    return compile_selector(owner.spec.selector)
 
 
-def plan_size(wanted: AnySet, active: int) -> CreateReplicas | DeleteReplicas | None:
-    """The pods to create or delete."""
-    missing = replicas_of(wanted) - active
-    if missing > 0:
-        return CreateReplicas(min(missing, BURST_MAX))
-    if missing < 0:
-        return DeleteReplicas(min(-missing, BURST_MAX))
-    return None
+def pods_to_add(owner: AnySet, active: int) -> int:
+    """How many pods to create in one sync; negative: to delete."""
+    return max(-BURST_MAX, min(replicas_of(owner) - active, BURST_MAX))
 
 
-def count_pods(wanted: AnySet, active: Iterable[Pod], terminating: int, now_s: float) -> PodCounts:
+def count_pods(owner: AnySet, active: Iterable[Pod], terminating: int, now_s: float) -> PodCounts:
     """Count pods one by one. `active` are the active pods of the set."""
-    template_labels = wanted.spec.template.metadata.labels
-    min_ready_s = wanted.spec.min_ready_seconds
+    template_labels = owner.spec.template.metadata.labels
+    min_ready_s = owner.spec.min_ready_seconds
     all_active = fully_labeled = ready = available = 0
     for pod in active:
         all_active += 1
@@ -115,10 +96,10 @@ def count_pods(wanted: AnySet, active: Iterable[Pod], terminating: int, now_s: f
 
 
 def count_from_index(
-    wanted: AnySet, selector: LabelMatcher, counts_by_labels: Mapping[LabelsKey, StateCounts]
+    owner: AnySet, selector: LabelMatcher, counts_by_labels: Mapping[LabelsKey, StateCounts]
 ) -> PodCounts | None:
     """Count pods by the index. None if a pod must be read, because it is released or becomes available later."""
-    template_labels = wanted.spec.template.metadata.labels
+    template_labels = owner.spec.template.metadata.labels
     active = fully_labeled = ready = terminating = 0
     for key, counts in counts_by_labels.items():
         labels = dict(key)
@@ -131,52 +112,40 @@ def count_from_index(
         terminating += counts.terminating
         if carries(labels, template_labels):
             fully_labeled += counts.active
-    if ready and wanted.spec.min_ready_seconds > 0:
+    if ready and owner.spec.min_ready_seconds > 0:
         return None
     return PodCounts(active, fully_labeled, ready, ready, terminating)
 
 
-def plan_status(wanted: AnySet, counts: PodCounts, failure: str | None, now: str) -> ReplicaSetStatus:
+def plan_status(owner: AnySet, counts: PodCounts, failure: str | None, now: str) -> ReplicaSetStatus:
     """The new status. `failure` is the error of the last creation or deletion."""
-    has_terminating = isinstance(wanted, ReplicaSet)
+    has_terminating = isinstance(owner, ReplicaSet)
     return ReplicaSetStatus(
         replicas=counts.active,
         fully_labeled_replicas=counts.fully_labeled,
         ready_replicas=counts.ready,
         available_replicas=counts.available,
         terminating_replicas=counts.terminating if has_terminating else None,
-        observed_generation=wanted.metadata.generation,
-        conditions=_conditions(wanted, counts, failure, now),
+        observed_generation=owner.metadata.generation,
+        conditions=_conditions(owner, counts, failure, now),
     )
 
 
 def status_document(status: ReplicaSetStatus) -> Document:
     """A status in the form of the API, without zeros except for the replicas."""
-    document: Document = {"replicas": status.replicas}
-    counts = {
-        "fullyLabeledReplicas": status.fully_labeled_replicas,
-        "readyReplicas": status.ready_replicas,
-        "availableReplicas": status.available_replicas,
-        "observedGeneration": status.observed_generation,
-    }
-    document |= {name: count for name, count in counts.items() if count}
-    if status.terminating_replicas is not None:
-        document["terminatingReplicas"] = status.terminating_replicas
-    if status.conditions:
-        document["conditions"] = [condition_document(condition) for condition in status.conditions]
-    return document
+    return {"replicas": status.replicas, **view_document(status)}
 
 
-def carries(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+def carries(labels: Mapping[str, str], expected: Mapping[str, str]) -> bool:
     """Whether labels include all wanted ones."""
-    return all(labels.get(key) == value for key, value in wanted.items())
+    return all(labels.get(key) == value for key, value in expected.items())
 
 
-def _conditions(wanted: AnySet, counts: PodCounts, failure: str | None, now: str) -> tuple[Condition, ...]:
-    conditions = wanted.status.conditions
+def _conditions(owner: AnySet, counts: PodCounts, failure: str | None, now: str) -> tuple[Condition, ...]:
+    conditions = owner.status.conditions
     has_failed = any(condition.type == REPLICA_FAILURE for condition in conditions)
     if failure is not None and not has_failed:
-        missing = replicas_of(wanted) - counts.active
+        missing = replicas_of(owner) - counts.active
         reason = "FailedCreate" if missing > 0 else "FailedDelete" if missing < 0 else ""
         failed = Condition(
             type=REPLICA_FAILURE, status="True", reason=reason, message=failure, last_transition_time=now
@@ -242,8 +211,6 @@ class _SetController(PodOwnerController[AnySet]):
         except NotFoundError:
             self._deleted_uids[key] = owner.metadata.uid
             return DONE
-        except ClientError as error:
-            return Failed(str(error))
         if failure is not None:
             return Failed(str(failure))
         if not are_expectations_met:
@@ -270,22 +237,21 @@ class _SetController(PodOwnerController[AnySet]):
 
     async def _resize(self, owner: AnySet, counts: PodCounts, active: Sequence[Pod] | None) -> Exception | None:
         """Create or delete pods. Returns the first error."""
-        match plan_size(owner, counts.active):
-            case CreateReplicas(count):
-                return await self._create(owner, count)
-            case DeleteReplicas(count):
-                if active is None:
-                    own = self._pods.lister.by_index(BY_CONTROLLER, owner.metadata.uid)
-                    active = [pod for pod in own if is_active(pod)]
-                pods = pods_to_delete(active, self._related_pods(owner), count, self.clock.wall_s())
-                self._expectations.expect_deletions(owner.key, [pod.key for pod in pods])
-                errors = await self._pod_control.delete_pods(owner, pods)
-                return errors[0] if errors else None
-            case None:
-                return None
+        count = pods_to_add(owner, counts.active)
+        if count > 0:
+            return await self._create(owner, count)
+        if count == 0:
+            return None
+        if active is None:
+            own = self._pods.lister.by_index(BY_CONTROLLER, owner.metadata.uid)
+            active = [pod for pod in own if is_active(pod)]
+        pods = pods_to_delete(active, self._related_pods(owner), -count, self.clock.wall_s())
+        self._expectations.expect(owner.key, deletions=[pod.key for pod in pods])
+        errors = await self._pod_control.delete_pods(owner, pods)
+        return errors[0] if errors else None
 
     async def _create(self, owner: AnySet, count: int) -> Exception | None:
-        self._expectations.expect_creations(owner.key, count)
+        self._expectations.expect(owner.key, creations=count)
         pod = pod_of_template(document_of(owner)["spec"].get("template") or {}, owner)
 
         def is_wanted() -> bool:

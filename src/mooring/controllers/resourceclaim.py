@@ -21,12 +21,13 @@ The plan, without I/O, has the claim of a template, whether a pod still needs it
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
-from mooring.api.kinds import POD, RESOURCE_CLAIM
+from mooring.api.kinds import POD, RESOURCE_CLAIM, place_of
 from mooring.api.views.devices import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate
 from mooring.api.views.meta import OwnerReference, controller_of
 from mooring.api.views.pod import Pod, PodResourceClaim
@@ -69,7 +70,7 @@ class ResourceClaimController(Controller):
         self._deleted_uids: dict[str, None] = {}
         self.handle_changes(self._pods, self._on_pod, lambda pod: self._on_pod(pod, is_deleted=True))
         self.handle_changes(self._claims, self._on_claim, self._on_claim_deleted)
-        self._templates.add_handler(self.name, on_add=lambda template, is_initial: self._on_template(template))
+        self._templates.add_handler(self.name, on_add=self._on_template)
 
     async def sync(self, key: str) -> Outcome:
         try:
@@ -142,11 +143,10 @@ class ResourceClaimController(Controller):
     async def _record_claim_names(self, pod: Pod, names: dict[str, str]) -> None:
         statuses = [{"name": use, "resourceClaimName": name} for use, name in names.items()]
         patch: Document = {"metadata": {"uid": pod.metadata.uid}, "status": {"resourceClaimStatuses": statuses}}
-        namespace, name = pod.metadata.namespace, pod.metadata.name
         try:
-            await self.client.patch(POD, namespace, name, patch, form=PatchForm.STRATEGIC, subresource="status")
+            await self.client.patch(*place_of(pod), patch, form=PatchForm.STRATEGIC, subresource="status")
         except ClientError as error:
-            raise ResourceClaimError(f"update pod {namespace}/{name} ResourceClaimStatuses: {error}") from error
+            raise ResourceClaimError(f"update pod {pod.key} ResourceClaimStatuses: {error}") from error
 
     async def _reserve_claims(self, pod: Pod) -> None:
         for use in pod.spec.resource_claims:
@@ -210,7 +210,7 @@ class ResourceClaimController(Controller):
             return
         document = document_of(claim)
         document["metadata"]["finalizers"] = [
-            each for each in claim.metadata.finalizers if each != RESOURCE_CLAIM_FINALIZER
+            finalizer for finalizer in claim.metadata.finalizers if finalizer != RESOURCE_CLAIM_FINALIZER
         ]
         await self._write(claim, document)
 
@@ -220,14 +220,11 @@ class ResourceClaimController(Controller):
         pod = self._pods.lister.get(claim.metadata.namespace, owner.name) if owner is not None else None
         if owner is None or pod is None or not (pod.metadata.uid != owner.uid or is_pod_done(pod)):
             return
-        try:
-            await self.client.delete(RESOURCE_CLAIM, claim.metadata.namespace, claim.metadata.name)
-        except NotFoundError:
-            return
+        with suppress(NotFoundError):
+            await self.client.delete(*place_of(claim))
 
     async def _write(self, claim: ResourceClaim, document: Document, subresource: str = "") -> bytes:
-        namespace, name = claim.metadata.namespace, claim.metadata.name
-        return await self.client.update(RESOURCE_CLAIM, namespace, name, document, subresource=subresource)
+        return await self.client.update(*place_of(claim), document, subresource=subresource)
 
     # ----------------------------------------------------------------------------------------------- events
 
@@ -360,11 +357,11 @@ def must_reserve(claim: ResourceClaim, pod: Pod) -> bool:
 
 def template_claim(pod: Pod, use: PodResourceClaim, template: ResourceClaimTemplate) -> Document:
     """The claim of a pod, from a template."""
-    wanted: Document = document_of(template).get("spec") or {}
-    metadata_wanted: Document = wanted.get("metadata") or {}
+    template_spec: Document = document_of(template).get("spec") or {}
+    template_metadata: Document = template_spec.get("metadata") or {}
     metadata: Document = {
         "generateName": generated_base(pod.metadata.name, use.name),
-        "annotations": {**(metadata_wanted.get("annotations") or {}), POD_CLAIM_NAME_ANNOTATION: use.name},
+        "annotations": {**(template_metadata.get("annotations") or {}), POD_CLAIM_NAME_ANNOTATION: use.name},
         "ownerReferences": [
             {
                 "apiVersion": "v1",
@@ -375,13 +372,13 @@ def template_claim(pod: Pod, use: PodResourceClaim, template: ResourceClaimTempl
             }
         ],
     }
-    if metadata_wanted.get("labels"):
-        metadata["labels"] = metadata_wanted["labels"]
+    if template_metadata.get("labels"):
+        metadata["labels"] = template_metadata["labels"]
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
         "metadata": metadata,
-        "spec": wanted.get("spec") or {},
+        "spec": template_spec.get("spec") or {},
     }
 
 
@@ -402,7 +399,7 @@ def released_document(claim: ResourceClaim, gone_uids: Iterable[str]) -> Documen
         return None
     document = document_of(claim)
     status: Document = document["status"]
-    consumers: Sequence[Document] = [each for each in status["reservedFor"] if each.get("uid") not in gone]
+    consumers: Sequence[Document] = [consumer for consumer in status["reservedFor"] if consumer.get("uid") not in gone]
     if consumers:
         status["reservedFor"] = consumers
         return document

@@ -19,7 +19,7 @@ import msgspec
 
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
-from mooring.api.kinds import CONTROLLER_REVISION
+from mooring.api.kinds import CONTROLLER_REVISION, place_of
 from mooring.api.views.meta import ObjectWithRaw
 from mooring.api.views.workloads import ControllerRevision
 from mooring.client.errors import AlreadyExistsError
@@ -90,7 +90,8 @@ def new_revision(
 def in_order(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
     """Sorted by revision number, oldest first."""
     return sorted(
-        revisions, key=lambda each: (each.revision, each.metadata.creation_timestamp or "", each.metadata.name)
+        revisions,
+        key=lambda revision: (revision.revision, revision.metadata.creation_timestamp or "", revision.metadata.name),
     )
 
 
@@ -120,5 +121,4 @@ async def renumber_revision(client: Client, known: ControllerRevision, revision:
     """Make a revision the newest after a rollback to its template."""
     document = document_of(known)
     document["revision"] = revision
-    namespace, name = known.metadata.namespace, known.metadata.name
-    return decode_as(ControllerRevision, await client.update(CONTROLLER_REVISION, namespace, name, document))
+    return decode_as(ControllerRevision, await client.update(*place_of(known), document))

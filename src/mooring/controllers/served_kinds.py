@@ -29,7 +29,10 @@ class ServedKinds:
         self._facts: dict[str, object] = {}
         self._on_change: Callable[[], None] | None = None
         definitions.add_handler(
-            f"kinds of {name}", on_add=self._on_added, on_update=self._on_updated, on_delete=self._on_deleted
+            f"kinds of {name}",
+            on_add=self._on_changed,
+            on_update=lambda old, new: self._on_changed(new),
+            on_delete=self._on_deleted,
         )
 
     def on_change(self, callback: Callable[[], None]) -> None:
@@ -58,7 +61,7 @@ class ServedKinds:
 
     # ----------------------------------------------------------------------------------------------- events
 
-    def _on_added(self, definition: CustomResourceDefinition, is_initial: bool) -> None:
+    def _on_changed(self, definition: CustomResourceDefinition) -> None:
         name = definition.metadata.name
         facts = (definition.spec, _accepted_names(definition))
         if self._facts.get(name) == facts:
@@ -70,9 +73,6 @@ class ServedKinds:
         else:
             self._custom.pop(name, None)
         self._notify()
-
-    def _on_updated(self, old: CustomResourceDefinition, new: CustomResourceDefinition) -> None:
-        self._on_added(new, False)
 
     def _on_deleted(self, definition: CustomResourceDefinition) -> None:
         self._facts.pop(definition.metadata.name, None)

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from msgspec import field
 
-from mooring.api.kinds import CONFIG_MAP, SERVICE_ACCOUNT
+from mooring.api.kinds import CONFIG_MAP, SERVICE_ACCOUNT, place_of
 from mooring.api.views.administration import ServiceAccount
 from mooring.api.views.meta import ObjectWithRaw
 from mooring.api.views.workloads import Namespace
@@ -87,7 +87,7 @@ class RootCaCertificatePublisher(Controller):
         )
         context.informers.informer(Namespace).add_handler(
             self.name,
-            on_add=lambda namespace, is_initial: self.queue.add(namespace.metadata.name),
+            on_add=lambda namespace: self.queue.add(namespace.metadata.name),
             on_update=lambda old, new: self.queue.add(new.metadata.name) if new.status.phase == "Active" else None,
         )
 
@@ -122,4 +122,4 @@ class RootCaCertificatePublisher(Controller):
         document["data"] = self._data
         annotations = document["metadata"].get("annotations") or {}
         document["metadata"]["annotations"] = {**annotations, DESCRIPTION_ANNOTATION: DESCRIPTION}
-        await self.client.update(CONFIG_MAP, found.metadata.namespace, ROOT_CA_CONFIG_MAP, document)
+        await self.client.update(*place_of(found), document)

@@ -1,25 +1,16 @@
 """Settings of the controllers, named like the flags of kube-controller-manager.
 
-Inputs: flags as text (`--node-monitor-period=500ms`), or values. Outputs: `ControllerSettings`, with the defaults
-of kube-controller-manager v1.36.
-
-1. A field is named like its flag, with the unit at the end if the flag's value has one: `node_monitor_period_s` is
-   `--node-monitor-period`.
-2. An unknown flag or an invalid value raises `SettingError`.
+A field is named like its flag, with the unit at the end if it is a duration: `node_monitor_period_s` is
+`--node-monitor-period`. The defaults are those of kube-controller-manager v1.36.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, fields, replace
-
-from mooring.api.durations import parse_duration
-from mooring.api.well_known import FALSE_TEXTS, TRUE_TEXTS
+from dataclasses import dataclass
 
 
 class SettingError(ValueError):
-    """An unknown flag, or an invalid value."""
+    """An unknown controller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,43 +62,3 @@ IN_PROCESS_DEFAULTS = ControllerSettings(
 )
 """Defaults next to our own API server: a worker mostly waits for the disk, and writes that wait together share a
 commit."""
-
-
-def flag_names() -> Mapping[str, str]:
-    """Fields by flag."""
-    return {f"--{field.name.removesuffix('_s').replace('_', '-')}": field.name for field in fields(ControllerSettings)}
-
-
-def is_switch(name: str) -> bool:
-    """Whether a field is a boolean."""
-    return isinstance(getattr(ControllerSettings(), name), bool)
-
-
-def settings_of_flags(
-    flags: Mapping[str, str], defaults: ControllerSettings = KUBERNETES_DEFAULTS
-) -> ControllerSettings:
-    """Settings from flags. Raises `SettingError`."""
-    known = flag_names()
-    chosen: dict[str, object] = {}
-    for flag, text in flags.items():
-        name = known.get(flag)
-        if name is None:
-            raise SettingError(f"there is no flag {flag}; wanted one of {', '.join(sorted(known))}")
-        chosen[name] = _read(flag, name, type(getattr(defaults, name)), text)
-    return replace(defaults, **chosen)  # type: ignore[arg-type]
-
-
-def _read(flag: str, name: str, kind: type, text: str) -> object:
-    if name.endswith("_s"):
-        with suppress(ValueError):
-            if (seconds := parse_duration(text)) >= 0:
-                return seconds
-        raise SettingError(f"{flag}: {text!r} is not a duration; wanted one such as 500ms or 1m30s")
-    if kind is bool:
-        if text in TRUE_TEXTS + FALSE_TEXTS:
-            return text in TRUE_TEXTS
-        raise SettingError(f"{flag}={text}: wanted true or false")
-    try:
-        return int(text) if kind is int else float(text)
-    except ValueError:
-        raise SettingError(f"{flag}={text}: wanted {'an integer' if kind is int else 'a number'}") from None

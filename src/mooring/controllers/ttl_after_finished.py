@@ -14,9 +14,8 @@ from mooring.api.kinds import JOB
 from mooring.api.views.workloads import Job
 from mooring.client.interface import Deletion, Propagation
 from mooring.controllers.context import DONE, Controller, ControllerContext, Later, Outcome, split_key
+from mooring.controllers.documents import finished_condition
 from mooring.kit.clock import parse_rfc3339
-
-_FINISHED_TYPES = ("Complete", "Failed")
 
 
 class TtlAfterFinishedController(Controller):
@@ -28,7 +27,7 @@ class TtlAfterFinishedController(Controller):
         super().__init__(context)
         self.workers = context.settings.concurrent_ttl_after_finished_syncs
         self._jobs = context.informers.informer(Job)
-        self._jobs.add_handler(self.name, on_add=self._on_added, on_update=self._on_updated)
+        self.handle_changes(self._jobs, self._on_job)
 
     async def sync(self, key: str) -> Outcome:
         job = self._jobs.lister.by_key(key)
@@ -48,12 +47,9 @@ class TtlAfterFinishedController(Controller):
         await self.client.delete(JOB, namespace, name, deletion)
         return DONE
 
-    def _on_added(self, job: Job, is_initial: bool) -> None:
+    def _on_job(self, job: Job) -> None:
         if finished_s_of(job) is not None:
             self.queue.add(job.key)
-
-    def _on_updated(self, old: Job, new: Job) -> None:
-        self._on_added(new, False)
 
 
 def left_s_of(job: Job, now_s: float) -> float | None:
@@ -66,8 +62,6 @@ def finished_s_of(job: Job) -> float | None:
     """When a Job with a TTL finished. None if it is not finished, or being deleted."""
     if job.spec.ttl_seconds_after_finished is None or job.metadata.deletion_timestamp is not None:
         return None
-    for condition in job.status.conditions:
-        if condition.type in _FINISHED_TYPES and condition.status == "True":
-            since = condition.last_transition_time
-            return parse_rfc3339(since) if since is not None else None
-    return None
+    condition = finished_condition(job)
+    since = condition.last_transition_time if condition is not None else None
+    return parse_rfc3339(since) if since is not None else None

@@ -56,14 +56,12 @@ class KeyedBackoff(Generic[Key]):
         self._entropy = entropy
         self._keys_max = keys_max
         self._failures: dict[Key, int] = {}  # the key that failed longest ago first
-        self._evictions = 0
 
     def fail(self, key: Key) -> float:
         """Count a failure and return the delay in seconds."""
         failures = self._failures.pop(key, 0) + 1
         if len(self._failures) >= self._keys_max:
             del self._failures[next(iter(self._failures))]
-            self._evictions += 1
         self._failures[key] = failures
         return self._backoff.jittered_delay_s(failures, self._entropy)
 
@@ -73,6 +71,3 @@ class KeyedBackoff(Generic[Key]):
     def forget(self, key: Key) -> None:
         """The key succeeded or is gone: its next failure is the first."""
         self._failures.pop(key, None)
-
-    def statistics(self) -> dict[str, int]:
-        return {"keys": len(self._failures), "keys_max": self._keys_max, "evictions": self._evictions}

@@ -18,7 +18,7 @@ from mooring import __version__
 KUBERNETES_VERSION = "v1.36.4"
 """The version of Kubernetes whose behaviour this is."""
 COMMIT_FILE = "commit.txt"
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 """Go's names of machines."""
 _PACKAGE = Path(__file__).parent.parent
 

@@ -15,7 +15,6 @@ swap.
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final, Generic, Protocol, Self, TypeAlias, TypeVar
 
 STALE_MIN = 64  # fewer stale entries are not swept
@@ -37,40 +36,15 @@ KEY: Final = 3
 VALUE: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class HeapStatistics:
-    size: int
-    size_max: int
-    stale: int
-    sweeps: int
-
-
 class KeyedHeap(Generic[Key, Value]):
-    """Create it with `ordered_by(key function)` or `ordered_by_less(less than)`."""
-
     def __init__(self, rank: Callable[[Value], Ordered]) -> None:
+        """The value with the least `rank` comes first."""
         self._rank = rank
         self._heap: list[Entry[Key, Value]] = []
         self._queue: deque[Entry[Key, Value]] = deque()
         self._entries: dict[Key, Entry[Key, Value]] = {}
         self._sequence = 0
         self._version = 0
-        self._size_max = 0
-        self._sweeps = 0
-
-    @classmethod
-    def ordered_by(cls, order: Callable[[Value], Ordered]) -> Self:
-        """The least `order(value)` first."""
-        return cls(order)
-
-    @classmethod
-    def ordered_by_less(cls, less: Callable[[Value, Value], bool]) -> Self:
-        """The value that is `less` than the others first."""
-
-        def rank(value: Value) -> Ordered:
-            return _Rank(value, less)
-
-        return cls(rank)
 
     def push(self, key: Key, value: Value) -> None:
         """Add a value under a key that is not in the heap."""
@@ -84,9 +58,7 @@ class KeyedHeap(Generic[Key, Value]):
         if key not in self._entries:
             raise KeyError(f"{key!r} is not in the heap; push it first")
         self._add(key, value, self._entries[key][SEQUENCE])
-        stale = len(self._queue) + len(self._heap) - len(self._entries)
-        if stale > STALE_MIN and stale > len(self._entries):
-            self._sweep()
+        self._sweep_if_needed()
 
     def put(self, key: Key, value: Value) -> None:
         """Push, or update if the key is in the heap."""
@@ -98,13 +70,10 @@ class KeyedHeap(Generic[Key, Value]):
 
     def delete(self, key: Key) -> Value | None:
         """Remove and return the value of a key; None if it is not in the heap."""
-        entries = self._entries
-        entry = entries.pop(key, None)
+        entry = self._entries.pop(key, None)
         if entry is None:
             return None
-        stale = len(self._queue) + len(self._heap) - len(entries)
-        if stale > STALE_MIN and stale > len(entries):
-            self._sweep()
+        self._sweep_if_needed()
         return entry[VALUE]
 
     def get(self, key: Key) -> Value | None:
@@ -137,13 +106,10 @@ class KeyedHeap(Generic[Key, Value]):
         """The first values in the order of `pop`; O(n)."""
         return [entry[VALUE] for entry in heapq.nsmallest(count, self._entries.values())]
 
-    def statistics(self) -> HeapStatistics:
-        return HeapStatistics(
-            size=len(self._entries),
-            size_max=self._size_max,
-            stale=len(self._queue) + len(self._heap) - len(self._entries),
-            sweeps=self._sweeps,
-        )
+    @property
+    def stale(self) -> int:
+        """The number of stale entries."""
+        return len(self._queue) + len(self._heap) - len(self._entries)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -162,31 +128,11 @@ class KeyedHeap(Generic[Key, Value]):
             self._queue.append(entry)
         else:
             heapq.heappush(self._heap, entry)
-        if len(self._entries) > self._size_max:
-            self._size_max = len(self._entries)
 
-    def _sweep(self) -> None:
-        entries = self._entries
+    def _sweep_if_needed(self) -> None:
+        entries, stale = self._entries, self.stale
+        if stale <= STALE_MIN or stale <= len(entries):
+            return
         self._queue = deque([entry for entry in self._queue if entries.get(entry[KEY]) is entry])
         self._heap = [entry for entry in self._heap if entries.get(entry[KEY]) is entry]
         heapq.heapify(self._heap)
-        self._sweeps += 1
-
-
-class _Rank(Generic[Value]):
-    """Compares values by a given less-than; equal where neither is less."""
-
-    __slots__ = ("_less", "_value")
-
-    def __init__(self, value: Value, less: Callable[[Value, Value], bool]) -> None:
-        self._value = value
-        self._less = less
-
-    def __lt__(self, other: "_Rank[Value]") -> bool:
-        return self._less(self._value, other._value)
-
-    def __eq__(self, other: object) -> bool:
-        assert isinstance(other, _Rank)
-        return not self._less(self._value, other._value) and not self._less(other._value, self._value)
-
-    __hash__ = None  # type: ignore[assignment]  # equal ranks are not the same value

@@ -38,9 +38,3 @@ def settle_memory() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS_BEFORE_COLLECTING, *gc.get_threshold()[1:])
-
-
-def release_memory() -> None:
-    """Call it after a cluster whose memory was settled is closed: a cluster has many reference cycles."""
-    gc.unfreeze()
-    gc.collect()

@@ -25,21 +25,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Job: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
-
-
-@dataclass(frozen=True, slots=True)
-class TaskGroupStatistics:
-    running: int
-    running_background: int
-    started: int
-    failed: int
 
 
 class StrayCancellationError(RuntimeError):
@@ -64,8 +55,6 @@ class TaskGroup:
         self._host: asyncio.Task[Any] | None = None
         self._running: dict[asyncio.Task[Any], bool] = {}  # in the order of starting; is it a background task?
         self._foreground_running = 0
-        self._started = 0
-        self._failed = 0
         self._errors: list[BaseException] = []
         self._is_body_over = False
         self._is_winding_up = False
@@ -103,14 +92,6 @@ class TaskGroup:
         for task in list(self._running):
             task.cancel()
 
-    def statistics(self) -> TaskGroupStatistics:
-        return TaskGroupStatistics(
-            running=self._foreground_running,
-            running_background=len(self._running) - self._foreground_running,
-            started=self._started,
-            failed=self._failed,
-        )
-
     # Tasks
 
     def _start(self, work: Coroutine[Any, Any, Result], name: str, *, is_background: bool) -> asyncio.Task[Result]:
@@ -121,7 +102,6 @@ class TaskGroup:
         task = asyncio.get_running_loop().create_task(work, name=f"{self.name}/{name}")
         self._running[task] = is_background
         self._foreground_running += not is_background
-        self._started += 1
         task.add_done_callback(self._on_end)
         return task
 
@@ -141,7 +121,6 @@ class TaskGroup:
         if error is not None:
             error.add_note(f"in task {task.get_name()!r}")
             self._errors.append(error)
-            self._failed += 1
             self.cancel()
             self._interrupt_body()
         self._release_background()
@@ -229,28 +208,19 @@ async def run_bounded(
     return [results[index] for index in range(len(results))]
 
 
-@dataclass(frozen=True, slots=True)
-class PoolStatistics:
-    running: int
-    waiting: int
-    started: int
-    running_max: int
-
-
 class WorkerPool:
     """Runs jobs in a task group, a limited number at a time."""
 
     def __init__(self, name: str, limit: int) -> None:
         assert limit > 0, f"pool {name!r} may run nothing with a limit of {limit}"
         self.limit = limit
+        self.running = 0
+        """The number of jobs that run."""
         self._group: TaskGroup | None = None
         self._name = name
         self._jobs: deque[Job] = deque()
         self._workers = 0
         self._idle = 0
-        self._running = 0
-        self._running_max = 0
-        self._started = 0
 
     def open(self, group: TaskGroup) -> None:
         """Start to run jobs, as tasks of this group."""
@@ -263,23 +233,23 @@ class WorkerPool:
         self._jobs.append(job)
         self._start_worker()
 
-    def statistics(self) -> PoolStatistics:
-        return PoolStatistics(self._running, len(self._jobs), self._started, self._running_max)
+    @property
+    def waiting(self) -> int:
+        """The number of jobs that wait for their turn."""
+        return len(self._jobs)
 
     async def _work(self) -> None:
         self._idle -= 1
         try:
             while self._jobs:
                 job = self._jobs.popleft()
-                self._running += 1
-                self._started += 1
-                self._running_max = max(self._running_max, self._running)
+                self.running += 1
                 if self._jobs:
                     self._start_worker()  # if this job waits, another worker continues with the queue
                 try:
                     await job()
                 finally:
-                    self._running -= 1
+                    self.running -= 1
         finally:
             self._workers -= 1
 

@@ -22,10 +22,11 @@ _open_directories: dict[Path, None] = {}
 
 
 @contextmanager
-def temporary_directory(prefix: str) -> Iterator[Path]:
-    """A new directory below the system's directory for temporary files."""
+def temporary_directory(prefix: str, again: Path | None = None) -> Iterator[Path]:
+    """A new directory below the system's directory for temporary files; under the same path as `again`, which this
+    process had before, unless something else is there now."""
     _remove_abandoned(prefix)
-    path, lock = _create(prefix)
+    path, lock = _create(prefix, again)
     _open_directories[path] = None
     try:
         yield path
@@ -55,13 +56,22 @@ def take_lock(path: Path, *, creates_file: bool = True) -> int | None:
     return descriptor
 
 
-def _create(prefix: str) -> tuple[Path, int]:
+def _create(prefix: str, again: Path | None) -> tuple[Path, int]:
     while True:
-        path = Path(tempfile.mkdtemp(prefix=prefix))
+        path = again if again is not None and _make(again) else Path(tempfile.mkdtemp(prefix=prefix))
         lock = take_lock(path / LOCK_FILE)
         if lock is not None:
             return path, lock
         # Another process took the lock before this one could. It removes the directory.
+
+
+def _make(path: Path) -> bool:
+    """False if it exists: then it may be of another user."""
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _remove_abandoned(prefix: str) -> None:

@@ -65,7 +65,15 @@ def log_attempt(pod: Document, container: str, *, is_previous: bool) -> int:
 
 def _container_status_of(pod: Document, container: str) -> Document | None:
     status = pod.get("status") or {}
-    return next((each for field in _LISTS for each in status.get(field) or () if each["name"] == container), None)
+    return next(
+        (
+            container_status
+            for field in _LISTS
+            for container_status in status.get(field) or ()
+            if container_status["name"] == container
+        ),
+        None,
+    )
 
 
 class LogSource(Protocol):
@@ -101,7 +109,7 @@ async def container_logs_page(request: PageRequest, client: Client, kubelets: Lo
     spec = pod.get("spec") or {}
     if not kubelets.has_node(spec.get("nodeName", "")):
         return text(f'pod "{name}" does not exist\n', 404)
-    if not any(each["name"] == container for field in _CONTAINERS for each in spec.get(field) or ()):
+    if not any(declared["name"] == container for field in _CONTAINERS for declared in spec.get(field) or ()):
         return text(f'container "{container}" not found in pod "{name}"\n', 404)
     try:
         return PageResponse(b"", stream=await kubelets.logs(pod, container, log_options(request)))

@@ -27,7 +27,7 @@ from mooring.api.views.meta import ObjectReference
 from mooring.api.views.node import Node
 from mooring.client.batch_writes import batch_max
 from mooring.client.errors import AlreadyExistsError, BadRequestError, ClientError
-from mooring.client.events import CoreFormat, EventWriter
+from mooring.client.events import CoreFormat, EventType, EventWriter
 from mooring.client.interface import Change, Client, PatchForm, WatchEvent
 from mooring.client.reflector import Reflector
 from mooring.kit.clock import Clock
@@ -340,24 +340,24 @@ class Kubelets:
         node = self._nodes[name]
         if node.view is None:
             return None
-        for wanted in resource_slices(node, self._settings):
+        for resource_slice in resource_slices(node, self._settings):
             try:
-                await self._publish_slice(wanted)
+                await self._publish_slice(resource_slice)
             except ClientError as error:
                 logger.warning("publishing the devices of node %s failed: %s", name, error)
                 return REGISTRATION_RETRY_S
         return None
 
-    async def _publish_slice(self, wanted: Document) -> None:
+    async def _publish_slice(self, resource_slice: Document) -> None:
         try:
-            await self._client.create(RESOURCE_SLICE, "", wanted, is_answer_wanted=False)
+            await self._client.create(RESOURCE_SLICE, "", resource_slice, is_answer_wanted=False)
         except AlreadyExistsError:
-            slice_name = wanted["metadata"]["name"]
+            slice_name = resource_slice["metadata"]["name"]
             found: Document = msgspec.json.decode(await self._client.get(RESOURCE_SLICE, "", slice_name))
-            if found["spec"].get("devices", []) == wanted["spec"]["devices"]:
+            if found["spec"].get("devices", []) == resource_slice["spec"]["devices"]:
                 return
-            pool = {**wanted["spec"]["pool"], "generation": found["spec"]["pool"]["generation"] + 1}
-            patch = {"spec": {"devices": wanted["spec"]["devices"], "pool": pool}}
+            pool = {**resource_slice["spec"]["pool"], "generation": found["spec"]["pool"]["generation"] + 1}
+            patch = {"spec": {"devices": resource_slice["spec"]["devices"], "pool": pool}}
             await self._client.patch(RESOURCE_SLICE, "", slice_name, patch, form=PatchForm.MERGE)
 
     def _report_limitations(self) -> None:
@@ -447,6 +447,6 @@ class Kubelets:
         for uid in node.worker_uids:
             self._workers[uid].consider_resize()
 
-    def _record_event(self, pod: KubeletPod, is_warning: bool, reason: str, message: str) -> None:
-        if is_warning or self._settings.records_normal_events:
-            self._recorder.event(pod, "Warning" if is_warning else "Normal", reason, message)
+    def _record_event(self, pod: KubeletPod, type: EventType, reason: str, message: str) -> None:
+        if type == "Warning" or self._settings.records_normal_events:
+            self._recorder.event(pod, type, reason, message)

@@ -71,7 +71,7 @@ def insufficient_resource(requests: Mapping[str, int], usage: NodeUsage) -> Reje
     capacity = allocatable.get(PODS, 0)
     if usage.pods + 1 > capacity:
         return _out_of(PODS, 1, usage.pods, capacity)
-    insufficient = [name for name, wanted in requests.items() if wanted and _is_lacking(name, wanted, usage)]
+    insufficient = [name for name, requested in requests.items() if requested and _is_lacking(name, requested, usage)]
     if not insufficient:
         return None
     name = next((name for name in (CPU, MEMORY, EPHEMERAL_STORAGE) if name in insufficient), insufficient[0])
@@ -89,11 +89,11 @@ def host_ports_of(pod: KubeletPod) -> tuple[HostPort, ...]:
     )
 
 
-def _is_lacking(name: str, wanted: int, usage: NodeUsage) -> bool:
+def _is_lacking(name: str, requested: int, usage: NodeUsage) -> bool:
     capacity = usage.allocatable.get(name)
     if capacity is None and is_extended_resource(name):
         return False
-    return wanted > (capacity or 0) - usage.used.get(name, 0)
+    return requested > (capacity or 0) - usage.used.get(name, 0)
 
 
 def _out_of(name: str, requested: int, used: int, capacity: int) -> Rejection:
@@ -185,7 +185,7 @@ class NodeState:
             return
         self.is_registered = True
         # An adopted node has an address, which the statuses of its pods contain.
-        addresses = (each.address for each in view.status.addresses if each.type == INTERNAL_IP)
+        addresses = (address.address for address in view.status.addresses if address.type == INTERNAL_IP)
         self.host_ip = next(addresses, self.host_ip)
         if before is None or before.status.allocatable != view.status.allocatable:
             self.allocatable = node_allocatable(view)

@@ -27,10 +27,11 @@ from mooring.api.well_known import ARCH_LABEL, HOSTNAME, NODE_LEASE_NAMESPACE, O
 from mooring.client.batch_writes import batch_max, outcomes_of, renew_leases
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Client, PatchForm
+from mooring.kit.build import KUBERNETES_VERSION
 from mooring.kit.clock import Clock, format_rfc3339, format_rfc3339_micro
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.node_state import NodeState
-from mooring.kubelet.settings import VERSION, DeviceTemplate, HostFacts, KubeletSettings, NodeCapacity
+from mooring.kubelet.settings import DeviceTemplate, HostFacts, KubeletSettings, NodeCapacity
 from mooring.kubelet.timers import Timers
 from mooring.kubelet.write_queue import WRITES_PER_TURN, WriteQueue, one_by_one
 
@@ -214,10 +215,10 @@ def resources_patch(node: NodeState, settings: KubeletSettings) -> dict[str, str
     """
     assert node.view is not None, f"node {node.name} is not known to the API"
     stored = node.view.status.capacity
-    wanted = node_resources(settings.kind_of(node.name, node.index)[0].shape)
+    resources = node_resources(settings.kind_of(node.name, node.index)[0].shape)
     return {
         name: amount
-        for name, amount in wanted.items()
+        for name, amount in resources.items()
         if name not in stored or quantity_nano(stored[name]) != quantity_nano(amount)
     }
 
@@ -249,19 +250,24 @@ def lease_document(node: NodeState, settings: KubeletSettings, wall_s: float) ->
 
 
 def _node_info(name: str, settings: KubeletSettings, architecture: str) -> Document:
-    if settings.host is not None:
-        return _host_info(settings.host)
+    machine = _host_info(settings.host) if settings.host is not None else _hollow_info(name, architecture)
+    return {
+        **machine,
+        "containerRuntimeVersion": RUNTIME_VERSION,
+        "kubeProxyVersion": "",
+        "kubeletVersion": KUBERNETES_VERSION,
+        "operatingSystem": "linux",
+    }
+
+
+def _hollow_info(name: str, architecture: str) -> Document:
     identity = blake2b(name.encode(), digest_size=16).hexdigest()
     uuid = f"{identity[:8]}-{identity[8:12]}-{identity[12:16]}-{identity[16:20]}-{identity[20:]}"
     return {
         "architecture": architecture,
         "bootID": uuid,
-        "containerRuntimeVersion": RUNTIME_VERSION,
         "kernelVersion": "6.12.0",
-        "kubeProxyVersion": "",
-        "kubeletVersion": VERSION,
         "machineID": identity,
-        "operatingSystem": "linux",
         "osImage": "Mooring (simulated)",
         "systemUUID": uuid,
     }
@@ -271,12 +277,8 @@ def _host_info(host: HostFacts) -> Document:
     return {
         "architecture": host.architecture,
         "bootID": host.boot_id,
-        "containerRuntimeVersion": RUNTIME_VERSION,
         "kernelVersion": host.kernel,
-        "kubeProxyVersion": "",
-        "kubeletVersion": VERSION,
         "machineID": host.machine_id,
-        "operatingSystem": "linux",
         "osImage": host.os_image,
         "systemUUID": host.system_uuid,
     }
@@ -301,6 +303,7 @@ class Heartbeats:
         self._resources_changed: set[str] = set()
         """Nodes whose stored resources are those of an earlier start."""
         self._due: list[tuple[float, int, str, str]] = []  # due time, sequence number, node, LEASES or STATUSES
+        self._periods_s = {LEASES: settings.lease_period_s, STATUSES: settings.status_period_s}
         self._number = 0
         in_flight_max = settings.node_writes_in_flight_max
         keys_max = batch_max(client, WRITES_PER_TURN)
@@ -310,10 +313,11 @@ class Heartbeats:
         self._statuses: WriteQueue[str] = WriteQueue(
             STATUSES, one_by_one(self._write_status), clock, timers, in_flight_max=in_flight_max
         )
+        self._queues = {LEASES: self._leases, STATUSES: self._statuses}
 
     def start(self, group: TaskGroup) -> None:
-        self._leases.start(group)
-        self._statuses.start(group)
+        for queue in self._queues.values():
+            queue.start(group)
 
     def add(self, node: NodeState) -> None:
         """Start heartbeats of a node, the first one at once."""
@@ -323,8 +327,8 @@ class Heartbeats:
         self._leases.add(node.name)
         # The turn of a node depends on its index, not on when it was added: all nodes are added at once.
         share, now_s = _share(node.index, self._own_nodes), self._clock.now_s()
-        for what, period_s in ((LEASES, self._settings.lease_period_s), (STATUSES, self._settings.status_period_s)):
-            self._push(now_s + (share * period_s - now_s) % period_s, node.name, what)
+        for queue_name, period_s in self._periods_s.items():
+            self._push(now_s + (share * period_s - now_s) % period_s, node.name, queue_name)
         self._schedule()
 
     def remove(self, node: NodeState) -> None:
@@ -346,13 +350,13 @@ class Heartbeats:
         self._statuses.add(node.name)
 
     def statistics(self) -> dict[str, dict[str, int]]:
-        return {LEASES: self._leases.statistics(), STATUSES: self._statuses.statistics()}
+        return {queue_name: queue.statistics() for queue_name, queue in self._queues.items()}
 
     # Schedule
 
-    def _push(self, due_s: float, name: str, what: str) -> None:
+    def _push(self, due_s: float, name: str, queue_name: str) -> None:
         self._number += 1
-        heappush(self._due, (due_s, self._number, name, what))
+        heappush(self._due, (due_s, self._number, name, queue_name))
 
     def _schedule(self) -> None:
         if self._due:
@@ -362,18 +366,14 @@ class Heartbeats:
     def _fire(self) -> None:
         now_s = self._clock.now_s() + TICK_S / 2
         while self._due and self._due[0][0] <= now_s:
-            due_s, _, name, what = heappop(self._due)
+            due_s, _, name, queue_name = heappop(self._due)
             node = self._nodes.get(name)
             if node is None:
                 continue
-            is_lease = what == LEASES
-            self._push(due_s + self._period_s(is_lease), name, what)
+            self._push(due_s + self._periods_s[queue_name], name, queue_name)
             if not node.is_silent:
-                (self._leases if is_lease else self._statuses).add(name)
+                self._queues[queue_name].add(name)
         self._schedule()
-
-    def _period_s(self, is_lease: bool) -> float:
-        return self._settings.lease_period_s if is_lease else self._settings.status_period_s
 
     # Writes
 

@@ -128,9 +128,9 @@ class _TemplateReader:
         return labels
 
     def _taints(self, item: object, path: str) -> Iterator[Document]:
-        for index, each in enumerate(self._list(item, path)):
+        for index, entry in enumerate(self._list(item, path)):
             here = f"{path}[{index}]"
-            taint = self._mapping(each, here, _TAINT_FIELDS)
+            taint = self._mapping(entry, here, _TAINT_FIELDS)
             key, value, effect = taint.get("key", ""), taint.get("value", ""), taint.get("effect", "")
             if not isinstance(key, str) or not isinstance(value, str):
                 self._add(here, "wanted a key and a value that are texts: put them in quotes")
@@ -142,9 +142,9 @@ class _TemplateReader:
             yield {"key": key, "effect": effect, **({"value": value} if value else {})}
 
     def _devices(self, item: object, path: str) -> Iterator[DeviceTemplate]:
-        for index, each in enumerate(self._list(item, path)):
+        for index, entry in enumerate(self._list(item, path)):
             here = f"{path}[{index}]"
-            fields = self._mapping(each, here, _DEVICE_FIELDS)
+            fields = self._mapping(entry, here, _DEVICE_FIELDS)
             driver, name = fields.get("driver"), fields.get("name", "device")
             if not isinstance(driver, str) or not is_node_name(driver):
                 self._add(f"{here}.driver", f"found {driver!r}, wanted a domain such as gpu.example.com")
@@ -172,8 +172,8 @@ class _TemplateReader:
                 case dict() if len(value) == 1 and next(iter(value)) in _TYPED_ATTRIBUTES:
                     found[key] = value
                 case _:
-                    wanted = f"a text, a whole number, true or false, or one of {', '.join(_TYPED_ATTRIBUTES)}"
-                    self._add(f"{path}.{key}", f"found {value!r}, wanted {wanted}")
+                    expected = f"a text, a whole number, true or false, or one of {', '.join(_TYPED_ATTRIBUTES)}"
+                    self._add(f"{path}.{key}", f"found {value!r}, wanted {expected}")
         return found
 
     # --- types ---
@@ -186,7 +186,7 @@ class _TemplateReader:
         return 0
 
     def _texts(self, item: object, path: str) -> tuple[str, ...]:
-        texts = [each for each in self._list(item, path) if isinstance(each, str) and not label_value_errors(each)]
+        texts = [text for text in self._list(item, path) if isinstance(text, str) and not label_value_errors(text)]
         if isinstance(item, list) and len(texts) < len(item):
             self._add(path, "wanted a list of names")
         return tuple(texts)

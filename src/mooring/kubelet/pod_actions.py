@@ -34,38 +34,27 @@ _HAVING_RUN = (Running, Exited)
 _UNDER_WAY = (Running, Waiting)
 
 
+@dataclass(slots=True, eq=False)
 class ContainerRecord:
     """One container of a pod."""
 
-    __slots__ = (
-        "attempt",
-        "backoff_s",
-        "backoff_since_s",
-        "container",
-        "image",
-        "is_restart_wanted",
-        "is_starting",
-        "last",
-        "role",
-        "state",
-        "waiting",
-    )
+    container: KubeletContainer
+    role: Role
+    attempt: int = NEVER
+    image: str = field(init=False)
+    """The image that the current run was started with."""
+    state: ContainerState | None = None
+    last: Exited | None = None
+    waiting: Waiting | None = None
+    """The waiting state to report while the start is delayed."""
+    is_starting: bool = False
+    is_restart_wanted: bool = False
+    """Whether it was stopped to be started again."""
+    backoff_s: float = 0.0
+    backoff_since_s: float = 0.0
 
-    def __init__(self, container: KubeletContainer, role: Role) -> None:
-        self.container = container
-        self.role = role
-        self.attempt = NEVER
-        self.image = container.image
-        """The image that the current run was started with."""
-        self.state: ContainerState | None = None
-        self.last: Exited | None = None
-        self.waiting: Waiting | None = None
-        """The waiting state to report while the start is delayed."""
-        self.is_starting = False
-        self.is_restart_wanted = False
-        """Whether it was stopped to be started again."""
-        self.backoff_s = 0.0
-        self.backoff_since_s = 0.0
+    def __post_init__(self) -> None:
+        self.image = self.container.image
 
     @property
     def has_run(self) -> bool:
@@ -90,6 +79,15 @@ class ContainerRecord:
     @property
     def is_running(self) -> bool:
         return isinstance(self.state, Running)
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it runs and its startup probe has succeeded."""
+        return isinstance(self.state, Running) and self.state.is_started
+
+    @property
+    def is_ready(self) -> bool:
+        return isinstance(self.state, Running) and self.state.is_ready and self.state.is_started
 
 
 def container_records(spec: KubeletPodSpec) -> dict[str, ContainerRecord]:
@@ -274,7 +272,7 @@ def _plan_init_containers(
     for record in first:
         if record.role is Role.SIDECAR:
             _plan_container(actions, pod, record, now_s)
-            if not is_initialized and not (isinstance(record.state, Running) and record.state.is_started):
+            if not is_initialized and not record.is_started:
                 return False
         elif not is_initialized:
             if isinstance(record.state, Exited) and record.state.code == 0:

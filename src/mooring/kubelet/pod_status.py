@@ -47,7 +47,7 @@ _TAKEN_AWAY: Document = {"reason": None, "message": None}
 
 def phase_of(spec: KubeletPodSpec, records: Sequence[ContainerRecord], *, is_ending: bool) -> str:
     """`is_ending`: no container will be started any more, whatever the restart policy."""
-    if records and all(record.role is Role.CONTAINER and isinstance(record.state, Running) for record in records):
+    if records and all(record.role is Role.CONTAINER and record.is_running for record in records):
         return RUNNING  # the common case
     containers = [record for record in records if record.role is Role.CONTAINER]
     if any(_has_failed_for_good(spec, record) for record in records if record.role is Role.INIT):
@@ -69,7 +69,7 @@ def _is_pending(record: ContainerRecord, is_initialized: bool) -> bool:
     if record.role is Role.INIT:
         return not isinstance(record.state, Exited) and record.last is None
     if record.role is Role.SIDECAR and not is_initialized:
-        return not (isinstance(record.state, Running) and record.state.is_started) and record.last is None
+        return not record.is_started and record.last is None
     return False
 
 
@@ -226,11 +226,7 @@ def conditions_of(
 
 def _are_all_ready(records: Sequence[ContainerRecord]) -> bool:
     """Whether the pod has regular containers only, and all of them are started and ready."""
-    for record in records:
-        state = record.state
-        if not (record.role is Role.CONTAINER and isinstance(state, Running) and state.is_ready and state.is_started):
-            return False
-    return bool(records)
+    return bool(records) and all(record.role is Role.CONTAINER and record.is_ready for record in records)
 
 
 def _initialized(records: Sequence[ContainerRecord], phase: str) -> Document:
@@ -247,7 +243,7 @@ def _initialized(records: Sequence[ContainerRecord], phase: str) -> Document:
 
 def _is_incomplete(record: ContainerRecord) -> bool:
     if record.role is Role.SIDECAR:
-        return not (isinstance(record.state, Running) and record.state.is_started)
+        return not record.is_started
     return record.role is Role.INIT and not (isinstance(record.state, Exited) and record.state.code == 0)
 
 
@@ -257,8 +253,7 @@ def _containers_ready(records: Sequence[ContainerRecord], phase: str) -> Documen
     unready = [
         record.container.name
         for record in records
-        if record.role in (Role.SIDECAR, Role.CONTAINER)
-        and not (isinstance(record.state, Running) and record.state.is_ready and record.state.is_started)
+        if record.role in (Role.SIDECAR, Role.CONTAINER) and not record.is_ready
     ]
     if not unready:
         return {"status": "True"}
@@ -349,8 +344,8 @@ def status_patch(status: Document, written: Document) -> Document:
     for field, value in status.items():
         if field == "conditions":
             known = {condition["type"]: condition for condition in written.get("conditions", ())}
-            changed = [{**_TAKEN_AWAY, **each} for each in value if known.get(each["type"]) != each]
-            reported = {each["type"] for each in value}
+            changed = [{**_TAKEN_AWAY, **condition} for condition in value if known.get(condition["type"]) != condition]
+            reported = {condition["type"] for condition in value}
             changed += [{"type": type, "$patch": "delete"} for type in known if type not in reported]
             if changed:
                 patch["conditions"] = changed
@@ -365,7 +360,7 @@ def status_patch(status: Document, written: Document) -> Document:
 def _first_patch(status: Document) -> Document:
     if not status.get("conditions"):
         return status
-    return {**status, "conditions": [{**_TAKEN_AWAY, **each} for each in status["conditions"]]}
+    return {**status, "conditions": [{**_TAKEN_AWAY, **condition} for condition in status["conditions"]]}
 
 
 def revision_number(revision: str) -> int:

@@ -42,7 +42,7 @@ from mooring.kubelet.pod_status import (
     status_of,
 )
 from mooring.kubelet.resize import PodResize
-from mooring.kubelet.runtime import START_ERROR, ContainerState, Exited, Role, Runtime, Waiting
+from mooring.kubelet.runtime import START_ERROR, ContainerState, Exited, RecordEvent, Role, Runtime, Waiting
 from mooring.kubelet.timers import Timers
 from mooring.kubelet.views import KubeletPod
 
@@ -72,8 +72,7 @@ class WorkerContext:
     timers: Timers
     status_changed: Callable[[str], None]
     """Called with the uid of a pod whose status changed."""
-    record_event: Callable[[KubeletPod, bool, str, str], None]
-    """Called with a pod, whether the event is a warning, its reason and message."""
+    record_event: RecordEvent
     resources_released: Callable[[NodeState], None]
     """Called when a pod released resources of a node."""
 
@@ -224,7 +223,7 @@ class PodWorker:
         deadline_s = self._deadline_s()
         if deadline_s is not None and now_s >= deadline_s:
             self._reason_and_message = (DEADLINE_REASON, DEADLINE_MESSAGE)
-            self._context.record_event(self.pod, False, DEADLINE_REASON, DEADLINE_MESSAGE)
+            self._context.record_event(self.pod, "Normal", DEADLINE_REASON, DEADLINE_MESSAGE)
             self._terminate(self._grace_s())
             return
         actions = compute_pod_actions(self.pod, self._records.values(), now_s)
@@ -256,9 +255,9 @@ class PodWorker:
             image = (
                 f'Container image "{record.container.image}" already present on machine and can be accessed by the pod'
             )
-            self._context.record_event(self.pod, False, "Pulled", image)
-        self._context.record_event(self.pod, False, "Created", "Container created")
-        self._context.record_event(self.pod, False, "Started", "Container started")
+            self._context.record_event(self.pod, "Normal", "Pulled", image)
+        self._context.record_event(self.pod, "Normal", "Created", "Container created")
+        self._context.record_event(self.pod, "Normal", "Started", "Container started")
 
     def _delay_start(self, record: ContainerRecord, waiting: Waiting | None) -> None:
         if waiting is None or record.waiting == waiting:
@@ -267,7 +266,7 @@ class PodWorker:
         metadata = self.pod.metadata
         pod_name = f"{metadata.name}_{metadata.namespace}({metadata.uid})"
         message = f"Back-off restarting failed container {record.container.name} in pod {pod_name}"
-        self._context.record_event(self.pod, True, "BackOff", message)
+        self._context.record_event(self.pod, "Warning", "BackOff", message)
         self._context.status_changed(self.uid)
 
     def _apply_spec(self) -> None:
@@ -330,7 +329,7 @@ class PodWorker:
             return
         self._stop_requested |= {name}
         if record.is_running:
-            self._context.record_event(self.pod, False, "Killing", f"Stopping container {name}")
+            self._context.record_event(self.pod, "Normal", "Killing", f"Stopping container {name}")
         grace_s = max(0.0, self._kill_deadline_s - self._context.clock.now_s())
         self._context.runtime.stop(self.uid, name, grace_s)
 
@@ -349,7 +348,7 @@ class PodWorker:
         self._is_rejected = True
         self._reason_and_message = (reason, message)
         self.state = WorkerState.TERMINATED
-        self._context.record_event(self.pod, True, reason, message)
+        self._context.record_event(self.pod, "Warning", reason, message)
         self._context.status_changed(self.uid)
 
     def _release_node(self) -> None:
@@ -377,12 +376,19 @@ class PodWorker:
             return rejected_status(self.pod, *self._reason_and_message, self._start_time)
         records = list(self._records.values())
         self._phase = self._phase_now(records)
-        why = self._reason_and_message if self._phase in TERMINAL_PHASES else ("", "")
+        reason, message = self._reason_and_message if self._phase in TERMINAL_PHASES else ("", "")
         has_sandbox = self._has_sandbox(records)
         address = self._address if has_sandbox or self.pod.spec.host_network else ""
-        has_sandbox = has_sandbox and self.state is not WorkerState.TERMINATED
-        place = (self.node.host_ip, address, self._start_time)
-        facts = PodFacts(self._phase, *place, has_sandbox, *why, resize=self._pod_resize.conditions)
+        facts = PodFacts(
+            self._phase,
+            self.node.host_ip,
+            address,
+            self._start_time,
+            has_sandbox and self.state is not WorkerState.TERMINATED,
+            reason,
+            message,
+            self._pod_resize.conditions,
+        )
         status = status_of(self.pod, records, facts, self._pod_resize.allocated)
         self._transitions = stamp_conditions(status, self._transitions, now)
         return status

@@ -11,7 +11,7 @@ condition PodResizePending; events.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from msgspec.json import encode
 
@@ -20,7 +20,7 @@ from mooring.api.resources import fit_filter_requests
 from mooring.api.views.pod import ResourceRequirements
 from mooring.kubelet.node_state import NodeState
 from mooring.kubelet.pod_actions import ContainerRecord, containers_of
-from mooring.kubelet.runtime import Role, Runtime
+from mooring.kubelet.runtime import RecordEvent, Role, Runtime
 from mooring.kubelet.views import KubeletContainer, KubeletPod
 
 
@@ -29,7 +29,7 @@ class PodResize:
 
     __slots__ = ("_record_event", "_runtime", "allocated", "failed", "pending")
 
-    def __init__(self, runtime: Runtime, record_event: Callable[[KubeletPod, bool, str, str], None]) -> None:
+    def __init__(self, runtime: Runtime, record_event: RecordEvent) -> None:
         self._runtime = runtime
         self._record_event = record_event
         self.allocated: dict[str, ResourceRequirements] = {}
@@ -59,14 +59,14 @@ class PodResize:
             return []
         self.grant(pod)
         node.reserve(pod, requests)
-        self._record_event(pod, False, "ResizeStarted", _message(pod, "started"))
+        self._record_event(pod, "Normal", "ResizeStarted", _message(pod, "started"))
         return self._actuate(pod, before, records)
 
     def _reject_resize(self, pod: KubeletPod, reason: str, why: str) -> None:
         had = self.pending
         self.pending = _condition(pod, "PodResizePending", reason, why)
         if had is None or had["reason"] != reason:
-            self._record_event(pod, True, f"Resize{reason}", _message(pod, reason, why))
+            self._record_event(pod, "Warning", f"Resize{reason}", _message(pod, reason, why))
 
     def _actuate(
         self, pod: KubeletPod, before: dict[str, ResourceRequirements], records: Iterable[ContainerRecord]
@@ -84,9 +84,9 @@ class PodResize:
         why = "; ".join(error for error in errors if error)
         self.failed = _condition(pod, "PodResizeInProgress", "Error", why) if why else None
         if why:
-            self._record_event(pod, True, "ResizeError", _message(pod, "error", why))
+            self._record_event(pod, "Warning", "ResizeError", _message(pod, "error", why))
         else:
-            self._record_event(pod, False, "ResizeCompleted", _message(pod, "completed"))
+            self._record_event(pod, "Normal", "ResizeCompleted", _message(pod, "completed"))
         return to_restart
 
 

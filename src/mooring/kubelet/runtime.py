@@ -24,6 +24,7 @@ from enum import Enum
 from typing import Protocol, TypeAlias
 
 from mooring.api.views.meta import RawQuantity
+from mooring.client.events import EventType
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock, parse_rfc3339
 from mooring.kit.entropy import Entropy
@@ -71,6 +72,9 @@ class Exited:
 
 
 ContainerState: TypeAlias = Waiting | Running | Exited
+
+RecordEvent: TypeAlias = Callable[[KubeletPod, EventType, str, str], None]
+"""Records an event about a pod: its type, reason and message."""
 
 
 class ContainerListener(Protocol):
@@ -198,8 +202,7 @@ class RuntimeContext:
     entropy: Entropy
     timers: Timers
     listener: ContainerListener
-    record_event: Callable[[KubeletPod, bool, str, str], None]
-    """Called with a pod, whether the event is a warning, its reason and message."""
+    record_event: RecordEvent
     allocatable: Mapping[str, RawQuantity]
     """The allocatable resources of a node."""
 

@@ -18,11 +18,10 @@ from pathlib import Path
 from mooring.api.document import Document
 from mooring.api.errors import QuantityError
 from mooring.api.quantity import parse_quantity
+from mooring.kit.build import ARCHITECTURES
 from mooring.kit.host_address import host_address
 
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 _NAME_LENGTH_MAX = 63
-VERSION = "v1.36.4"
 LEASE_RENEWED_SHARE = 0.25
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
@@ -56,7 +55,7 @@ def host_facts() -> HostFacts:
         cpus=len(os.sched_getaffinity(0)),
         memory_kib=memory_kib_of(_text("/proc/meminfo")),
         storage_kib=shutil.disk_usage(os.sep).total // 1024,
-        architecture=_ARCHITECTURES.get(machine, machine),
+        architecture=ARCHITECTURES.get(machine, machine),
         kernel=platform.release(),
         os_image=os_image_of(_text("/etc/os-release")),
         machine_id=machine_id,
@@ -184,8 +183,8 @@ class KubeletSettings:
         if self.lease_s <= 0:
             raise ValueError(f"the lease duration is {self.lease_s} s; wanted 1 or more")
         if not is_node_name(f"{self.name_prefix}0"):
-            wanted = "lower case letters, digits, - and ., and a letter or digit first"
-            raise ValueError(f"nodes would be called {self.name_prefix + '0'!r}; wanted {wanted}")
+            expected = "lower case letters, digits, - and ., and a letter or digit first"
+            raise ValueError(f"nodes would be called {self.name_prefix + '0'!r}; wanted {expected}")
         common = {name for name in self._plain_names() if name in self._templates_by_name()}
         if common:
             raise ValueError(f"node {min(common)} is named by the prefix {self.name_prefix!r} and by a template")
@@ -201,13 +200,17 @@ class KubeletSettings:
         """The template of a node, and its number in it. A node without one, such as an adopted node, is as `shape`."""
         if self.templates:
             template, _, number = name.rpartition("-")
-            for each in self.templates:
-                if each.name == template and number.isdecimal() and int(number) < each.count:
-                    return each, int(number)
+            for node_template in self.templates:
+                if node_template.name == template and number.isdecimal() and int(number) < node_template.count:
+                    return node_template, int(number)
         return NodeTemplate(self.name_prefix, self.count, self.shape, self.zones, self.labels), index
 
     def _templates_by_name(self) -> dict[str, NodeTemplate]:
-        return {f"{each.name}-{number}": each for each in self.templates for number in range(each.count)}
+        return {
+            f"{node_template.name}-{number}": node_template
+            for node_template in self.templates
+            for number in range(node_template.count)
+        }
 
     def _plain_names(self) -> tuple[str, ...]:
         """A single node of the process runtime has the name of the machine."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.kinds import POD
+from mooring.api.kinds import POD, place_of
 from mooring.api.views.meta import Int64, Timestamp, View
 from mooring.client.batch_writes import StatusPatch, outcomes_of, patch_status_many
 from mooring.client.errors import ClientError, ConflictError, InvalidError, NotFoundError, StatusError
@@ -109,8 +109,7 @@ class StatusManager:
             self._own_writes.expect(reported.resource_version)
 
     async def _delete(self, worker: PodWorker) -> None:
-        metadata = worker.pod.metadata
-        await self._client.delete(POD, metadata.namespace, metadata.name, Deletion(grace_s=0, uid=metadata.uid))
+        await self._client.delete(*place_of(worker.pod), Deletion(grace_s=0, uid=worker.uid))
         worker.is_deletion_sent = True
 
 

@@ -36,7 +36,7 @@ class Timers:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._heap: KeyedHeap[Hashable, _Timer] = KeyedHeap.ordered_by(_due)
+        self._heap: KeyedHeap[Hashable, _Timer] = KeyedHeap(_due)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due_s = 0.0
         self._is_firing = False
@@ -59,7 +59,7 @@ class Timers:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._heap = KeyedHeap.ordered_by(_due)
+        self._heap = KeyedHeap(_due)
 
     def _schedule(self) -> None:
         earliest = self._heap.peek()

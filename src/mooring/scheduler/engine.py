@@ -92,9 +92,9 @@ class Engine:
             "clock": VirtualClock(),
             "evictions": _NoEvictions(),
             "waiting_pods": WaitingPods(),
-            "activate": _activate_nothing,
-            "record_event": _record_no_event,
-            "record_write": _record_no_write,
+            "activate": _do_nothing,
+            "record_event": _do_nothing,
+            "record_write": _do_nothing,
             **(services or {}),
         }
         clock = all_services["clock"]
@@ -310,16 +310,8 @@ class _NoEvictions:
         return False
 
 
-def _activate_nothing(uid: str) -> None:
-    """For engines that only decide: there is no queue."""
-
-
-def _record_no_event(pod: PodInfo, type_: str, reason: str, action: str, note: str) -> None:
-    """For engines that only decide: there is no API server for events."""
-
-
-def _record_no_write(pod: PodInfo, plugin: str, written: ApiObject) -> None:
-    """Without a recording."""
+def _do_nothing(*arguments: object) -> None:
+    """For engines that only decide: there is no queue, no API server for events, and no recording."""
 
 
 def _unreserve(reserves: Sequence[Reserve], pod: PodInfo, node_name: str) -> None:

@@ -106,19 +106,6 @@ BATCH_MAX = 8_192
 """Limit of assigned pods of the first list that are placed in one batch. Larger batches are not faster."""
 
 
-def object_handlers(
-    engine: Engine, queue: SchedulingQueue, timing: EventTiming | None = None
-) -> Iterator[tuple[Kind, type[Any], Sink[Any]]]:
-    """The kinds that a scheduler watches, except pods: nodes, `WATCHED`, and what plugins register."""
-    yield NODE, Node, NodeEventHandler(engine, queue, timing)
-    watched: dict[type[ApiObject], AnyEventResource | None] = dict(WATCHED)
-    registered = registered_kinds(cycle.profile for cycle in engine.cycles.values())
-    watched.update((kind.view, kind) for kind in registered if kind.view is not None)
-    for view, resource in watched.items():
-        kind = resource if isinstance(resource, Kind) else kind_of_view(view)
-        yield kind, view, ObjectEventHandler(view, resource, engine, queue, timing)
-
-
 def log_skipped(view: ApiObject, error: Exception) -> None:
     logger.error("%s %s is skipped because it cannot be parsed: %s", view.kind, view.key, error)
 
@@ -142,13 +129,30 @@ class EventTiming:
         self._on_handled(event, self._now_s() - self._began_s)
 
 
+NO_TIMING = EventTiming()
+"""Measures nothing."""
+
+
+def object_handlers(
+    engine: Engine, queue: SchedulingQueue, timing: EventTiming = NO_TIMING
+) -> Iterator[tuple[Kind, type[Any], Sink[Any]]]:
+    """The kinds that a scheduler watches, except pods: nodes, `WATCHED`, and what plugins register."""
+    yield NODE, Node, NodeEventHandler(engine, queue, timing)
+    watched: dict[type[ApiObject], AnyEventResource | None] = dict(WATCHED)
+    registered = registered_kinds(cycle.profile for cycle in engine.cycles.values())
+    watched.update((kind.view, kind) for kind in registered if kind.view is not None)
+    for view, resource in watched.items():
+        kind = resource if isinstance(resource, Kind) else kind_of_view(view)
+        yield kind, view, ObjectEventHandler(view, resource, engine, queue, timing)
+
+
 class NodeEventHandler:
     """The sink for nodes."""
 
-    def __init__(self, engine: Engine, queue: SchedulingQueue, timing: EventTiming | None = None) -> None:
+    def __init__(self, engine: Engine, queue: SchedulingQueue, timing: EventTiming = NO_TIMING) -> None:
         self._columns = engine.columns
         self._queue = queue
-        self._timing = timing if timing is not None else EventTiming()
+        self._timing = timing
 
     def replace(self, views: Sequence[Node], revision: str) -> None:
         present = {view.metadata.name for view in views}
@@ -201,13 +205,16 @@ class ObjectEventHandler(Generic[AnyKind]):
         resource: AnyEventResource | None,
         engine: Engine,
         queue: SchedulingQueue,
-        timing: EventTiming | None = None,
+        timing: EventTiming = NO_TIMING,
     ) -> None:
         self._store = engine.columns.objects.of(kind)
         self._queue = queue
-        self._timing = timing if timing is not None else EventTiming()
+        self._timing = timing
         self._events = (
-            {each: ClusterEvent(resource, each) for each in (ActionType.ADD, ActionType.UPDATE, ActionType.DELETE)}
+            {
+                action: ClusterEvent(resource, action)
+                for action in (ActionType.ADD, ActionType.UPDATE, ActionType.DELETE)
+            }
             if resource is not None
             else {}
         )
@@ -260,9 +267,9 @@ class PodEventHandler:
         assumptions: AssumedPods,
         waiting: WaitingPods,
         scheduler_names: Collection[str],
-        timing: EventTiming | None = None,
+        timing: EventTiming = NO_TIMING,
     ) -> None:
-        self._timing = timing if timing is not None else EventTiming()
+        self._timing = timing
         self._engine = engine
         self._columns = engine.columns
         self._queue = queue

@@ -12,7 +12,7 @@ Outputs  the pod unschedulable or in backoffQ; a PodScheduled condition, a Faile
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.pods import PodInfo
@@ -22,23 +22,7 @@ from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Diagnosis, FitError, Status
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queued_pod import NO_PLUGINS, QueuedPod
-from mooring.scheduler.reporting.reports import Reports
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why an attempt failed, and what becomes of the pod's nomination."""
-
-    message: str
-    is_error: bool
-    plugin: str = ""
-    """The plugins that rejected the pod, or the one that failed: names separated by commas."""
-    unschedulable_plugins: frozenset[str] = NO_PLUGINS
-    pending_plugins: frozenset[str] = NO_PLUGINS
-    nominated_node: str | None = None
-    """None keeps the nomination of the pod. An empty string clears it."""
-    is_pod_gone: bool = False
-    """The pod was deleted. The watch may not have delivered the event yet."""
+from mooring.scheduler.reporting.reports import Failure, Reports
 
 
 def rejected_in_cycle(decision: Decision) -> Failure:
@@ -105,21 +89,9 @@ class FailureHandler:
         self._queue.requeue(entry, failure.unschedulable_plugins, failure.pending_plugins, is_error=failure.is_error)
         if failure.nominated_node is not None:
             self._engine.renominate(pod, failure.nominated_node)
-        self._report(pod, pod.view, profile, failure)
+        self._reports.failed(pod, pod.view, profile, failure)
 
     def report(self, pod: PodInfo, view: Pod | None, profile: Profile, failure: Failure, started_s: float) -> None:
         """Reports the failure of a pod that is not requeued: it was deleted, or bound by another scheduler."""
         self._reports.attempt_failed(profile, failure.is_error, started_s)
-        self._report(pod, view, profile, failure)
-
-    def _report(self, pod: PodInfo, view: Pod | None, profile: Profile, failure: Failure) -> None:
-        self._reports.failed(
-            pod,
-            view,
-            profile,
-            failure.message,
-            failure.is_error,
-            failure.nominated_node,
-            plugin=failure.plugin,
-            is_pod_gone=failure.is_pod_gone,
-        )
+        self._reports.failed(pod, view, profile, failure)

@@ -101,7 +101,7 @@ def _nearest_nodes(engine: Engine, pod: PodInfo, count: int) -> dict[str, object
         "nodesWithoutObstacles": found.free_count,
         "obstaclesEverywhere": [obstacle.document() for obstacle in found.everywhere],
         "nearestNodes": [
-            {"node": name, "obstacles": [each.document() for each in found.at(name)]} for name in found.nearest
+            {"node": name, "obstacles": [obstacle.document() for obstacle in found.at(name)]} for name in found.nearest
         ],
     }
 

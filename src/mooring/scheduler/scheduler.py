@@ -31,7 +31,6 @@ from mooring.client.interface import Client
 from mooring.client.reflector import PagedSink, Reflector, Sink
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
-from mooring.kit.memory import settle_memory
 from mooring.kit.tasks import TaskGroup, WorkerPool
 from mooring.scheduler.binding.assumed_pods import AssumedPods, ExpiredPodChecker, RecordedPodUpdates
 from mooring.scheduler.binding.cycle import BindingCycle
@@ -100,15 +99,18 @@ class Scheduler:
         recording: Recording | None = None,
         services: Mapping[str, object] | None = None,
         tie_break: Callable[[Columns], TieBreak] | None = None,
+        on_synced: Callable[[], None] | None = None,
     ) -> None:
         """`events_client` sends events. Without it they share `client`, and its rate limit, with bindings.
 
-        `services` are further parameters that constructors of plugins may have.
+        `services` are further parameters that constructors of plugins may have. `on_synced` is called when the caches
+        are filled, before the first decision.
         """
         limits = limits if limits is not None else Limits()
         self.client = client
         self._clock = clock
         self._entropy = entropy
+        self._on_synced = on_synced
         columns = Columns()
         self.assumed_pods = AssumedPods(limits.confirmation_s_max)
         self.waiting_pods = WaitingPods()
@@ -238,7 +240,8 @@ class Scheduler:
                 group.start_background(reflector.run(), name=f"watch-{name}")
             for reflector in self.reflectors.values():
                 await reflector.wait_synced()
-            settle_memory()
+            if self._on_synced is not None:
+                self._on_synced()
             if may_begin is not None:
                 await may_begin.wait()
             logger.info("scheduling on %d nodes, %d pods are pending", self.engine.columns.node_count, len(self.queue))
@@ -266,7 +269,7 @@ class Scheduler:
     @property
     def _is_busy(self) -> bool:
         pools = (self.binding_pool, self._status_pool, self._eviction_pool)
-        return any(pool.statistics().running or pool.statistics().waiting for pool in pools)
+        return any(pool.running or pool.waiting for pool in pools)
 
     @property
     def has_synced(self) -> bool:

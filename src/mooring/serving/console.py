@@ -298,10 +298,10 @@ class LiveStreams:
     def response(self, request: PageRequest, answer: Answer, user: str) -> PageResponse:
         """The response to a request for a stream. The server sends it without waiting, so no other one is counted
         before it begins."""
-        watched = [_watched(each) for each in request.query.get("watch", ())]
+        watched = [_watched(page) for page in request.query.get("watch", ())]
         if not 0 < len(watched) <= WATCHED_MAX:
             return text(f"watch: found {len(watched)} pages, expected 1 to {WATCHED_MAX}\n", 400)
-        unknown = [each.path.removeprefix(DATA) for each in watched if each.path.removeprefix(DATA) not in WATCHABLE]
+        unknown = [page.path.removeprefix(DATA) for page in watched if page.path.removeprefix(DATA) not in WATCHABLE]
         if unknown:
             return text(f"watch: {unknown[0]!r} is none of {', '.join(sorted(WATCHABLE))}\n", 400)
         if self.open >= STREAMS_MAX:
@@ -315,9 +315,9 @@ class LiveStreams:
         sent_s = self._clock.now_s()
         try:
             while True:
-                for each in watched:
-                    response = await answer(PageRequest("GET", each.path, each.query))
-                    event = _event(each, response)
+                for page in watched:
+                    response = await answer(PageRequest("GET", page.path, page.query))
+                    event = _event(page, response)
                     if event:
                         yield event
                         sent_s = self._clock.now_s()

@@ -2,7 +2,8 @@
 
 1. A failing health page names the failing check, not the cause: the page is public. The cause is in the log, and on
    the page of the check, which is not public.
-2. Texts are those of Kubernetes.
+2. `?verbose` lists every check, `?exclude=NAME` skips one, `/readyz/NAME` runs one.
+3. Texts are those of Kubernetes.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def _check_answer(check: Check, request: PageRequest) -> PageResponse:
 
 
 def health_answer(name: str, checks: Mapping[str, Check], request: PageRequest) -> PageResponse:
-    excluded = {each for value in request.query.get("exclude", ()) for each in value.split(",") if each}
+    excluded = set(request.query.get("exclude", ()))
     unknown = sorted(excluded - set(checks))
     lines, failures = [], []
     for check_name, check in checks.items():
@@ -59,7 +60,7 @@ def health_answer(name: str, checks: Mapping[str, Check], request: PageRequest) 
             failures.append(f"{check_name}: {problem}")
         lines.append(f"[-]{check_name} failed: reason withheld\n" if problem else f"[+]{check_name} ok\n")
     if unknown:
-        names = ",".join(json.dumps(each) for each in unknown)
+        names = ",".join(json.dumps(check_name) for check_name in unknown)
         lines.append(f"warn: some health checks cannot be excluded: no matches for {names}\n")
     if failures:
         logger.info("%s check failed: %s", name, "; ".join(failures))

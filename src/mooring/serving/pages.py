@@ -19,6 +19,7 @@ from mooring.kit.clock import Clock
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
 BINARY = "application/octet-stream"
+METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 DIGITS_MAX = 9
 """Digits of a number in a request."""
@@ -61,6 +62,11 @@ class PageRequest:
     def has(self, name: str) -> bool:
         return name in self.query
 
+    def first(self, name: str) -> str:
+        """The first value of a parameter of the query; empty if it is absent."""
+        values = self.query.get(name)
+        return values[0] if values else ""
+
     def number(self, name: str, default: float) -> float:
         """A number of the query; the default if it is absent or invalid."""
         try:
@@ -79,7 +85,7 @@ PIECE_BYTES = 64 * 1024
 def namespaces_of(keys: Iterable[str]) -> frozenset[str]:
     """The namespaces of keys (`NAMESPACE/NAME`). A namespace that cannot exist has no objects to hide."""
     named = {key.partition("/")[0] for key in keys if "/" in key}
-    return frozenset(each for each in named if _NAMESPACE.fullmatch(each))
+    return frozenset(namespace for namespace in named if _NAMESPACE.fullmatch(namespace))
 
 
 async def named_namespaces(body: bytes, namespaces: Collection[str], clock: Clock) -> frozenset[str]:
@@ -146,7 +152,7 @@ def as_json(content: object) -> PageResponse:
 
 def naming_pods(document: Mapping[str, Any], *lists: str) -> PageResponse:
     """A document as JSON that names pods in these lists, also of namespaces that no longer exist."""
-    namespaces = {each["pod"].partition("/")[0] for name in lists for each in document[name]}
+    namespaces = {entry["pod"].partition("/")[0] for name in lists for entry in document[name]}
     return replace(as_json(document), namespaces=frozenset(namespaces))
 
 

@@ -167,8 +167,8 @@ def _show_by_name(context: ssl.SSLContext, requested: ServingTls) -> None:
             by_name.setdefault(name, other)
 
     def choose(connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
-        wanted = (name or "").lower()
-        chosen = by_name.get(wanted) or by_name.get(f"*.{wanted.partition('.')[2]}")
+        server_name = (name or "").lower()
+        chosen = by_name.get(server_name) or by_name.get(f"*.{server_name.partition('.')[2]}")
         if chosen is not None:
             connection.context = chosen
 
@@ -207,11 +207,11 @@ def _load(context: ssl.SSLContext, certificate_file: str, key_file: str) -> None
 
 
 def _set_ciphers(context: ssl.SSLContext, names: Sequence[str]) -> None:
-    wanted = [_openssl_name(name) for name in names if not name.startswith(("TLS_AES_", "TLS_CHACHA20_"))]
-    if not wanted:
+    suites = [_openssl_name(name) for name in names if not name.startswith(("TLS_AES_", "TLS_CHACHA20_"))]
+    if not suites:
         return  # the suites of TLS 1.3 are always enabled
     try:
-        context.set_ciphers(":".join(wanted))
+        context.set_ciphers(":".join(suites))
     except ssl.SSLError:
         raise ServingTlsError(f"--tls-cipher-suites: none of {', '.join(names)} can be used") from None
 

@@ -274,8 +274,8 @@ class Autoscaler:
         self._pool_of = {
             name: pool for pool in self._pools for name in (*cluster.pool_nodes(pool), *cluster.failed_nodes(pool))
         }
-        for name, each in list(self._requested.items()):
-            if name in row_of or (each.is_there and not cluster.has_node(name)):
+        for name, requested in list(self._requested.items()):
+            if name in row_of or (requested.is_there and not cluster.has_node(name)):
                 del self._requested[name]
 
     # Scale-up
@@ -285,7 +285,7 @@ class Autoscaler:
         new_nodes = {pool: self._new_nodes(pool, len(pods)) for pool in self._pools} if pods else {}
         if not any(new_nodes.values()):
             return
-        requested = [each.node for each in self._requested.values()]
+        requested = [requested_node.node for requested_node in self._requested.values()]
         with WhatIf(self._cluster.engine, self._seed) as what_if:
             options = run_to_end(scale_up_options(what_if, pods, requested, new_nodes, self._pools))
         if options:
@@ -319,7 +319,7 @@ class Autoscaler:
     def _new_nodes(self, pool: str, pods: int) -> list[Node]:
         """As many nodes as a pool may get for this number of pods, each of which may need the next zone."""
         exist = {name for name, of in self._pool_of.items() if of == pool}
-        exist |= {name for name, each in self._requested.items() if each.pool == pool}
+        exist |= {name for name, requested in self._requested.items() if requested.pool == pool}
         count = min(self._limits[pool].max - len(exist), NODES_PER_SCALE_UP_MAX, pods * max(self._pools[pool].zones, 1))
         return self._cluster.pools.next_nodes(pool, max(count, 0))
 

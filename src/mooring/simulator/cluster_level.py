@@ -28,7 +28,6 @@ from mooring.client.errors import ClientError, ConflictError, NotFoundError, Too
 from mooring.client.interface import PatchForm
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.kit.memory import release_memory
 from mooring.kit.tasks import errors_in
 from mooring.scheduler.engine import Engine
 from mooring.simulator.autoscaler import Autoscaler
@@ -94,8 +93,6 @@ def simulate_cluster(
         if cause is None:
             raise
         raise cause from group
-    finally:
-        release_memory()
     if trace is not None:
         log_left_out(trace.path, simulation.left_out, "the API server does not serve these kinds")
     return found

@@ -134,7 +134,11 @@ def dump_documents(file: str, found: SimulationInput, *, has_arrival_model: bool
 
     With an arrival model nothing else creates pods: their owners are left out, but for DaemonSets.
     """
-    staying = {each.pod.key: each.lifetime_s for each in (*found.placed, *found.workload.arrivals) if is_of_dump(each)}
+    staying = {
+        arrival.pod.key: arrival.lifetime_s
+        for arrival in (*found.placed, *found.workload.arrivals)
+        if is_of_dump(arrival)
+    }
     documents = [cast(Document, plain) for _, plain in load_plain(file) if isinstance(plain.get("metadata"), dict)]
     kept: list[Document] = []
     for document in documents:
@@ -267,8 +271,8 @@ def _pod_spec(spec: Mapping[str, Any], claims: list[str]) -> Document:
     if spec.get("priority") and not spec.get("priorityClassName"):
         found["priorityClassName"] = priority_class_name(spec["priority"])
     volumes = [
-        {"name": each["name"], "emptyDir": {}} if any(source in each for source in CLAIMS) else each
-        for each in spec.get("volumes") or ()
+        {"name": volume["name"], "emptyDir": {}} if any(source in volume for source in CLAIMS) else volume
+        for volume in spec.get("volumes") or ()
     ]
     volumes += [{"name": name, "emptyDir": {}} for name in claims]
     if volumes:

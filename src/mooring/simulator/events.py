@@ -128,7 +128,7 @@ def event_steps(event: ScenarioEvent, nodes: EventNodes, entropy: Entropy) -> St
             yield from [RemoveNode(name) for name in _chosen(change, nodes, entropy)]
         case (name, NodesPart() as change):
             chosen = _chosen(change, nodes, entropy)
-            yield from [CordonNode(each, name == "cordon") for each in chosen]
+            yield from [CordonNode(node_name, name == "cordon") for node_name in chosen]
             if change.duration:
                 yield Pause(seconds(change.duration))
                 yield from _uncordoned(chosen, nodes)

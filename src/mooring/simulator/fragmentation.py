@@ -34,9 +34,9 @@ COVERED = 0.95
 def typical_pods(columns: Columns, types: PodTypes) -> list[tuple[GpuRequest, float]]:
     """The most frequent requests (cpu, GPU count, thousandths, models) and their weights."""
     shares: dict[GpuRequest, float] = {}
-    for each in types:
-        request = request_of(columns.record(each.pod).signature)
-        shares[request] = shares.get(request, 0.0) + each.share
+    for pod_type in types:
+        request = request_of(columns.record(pod_type.pod).signature)
+        shares[request] = shares.get(request, 0.0) + pod_type.share
     ordered = sorted(shares.items(), key=lambda item: (item[1], item[0][:3], sorted(item[0].models)), reverse=True)
     chosen: list[tuple[GpuRequest, float]] = []
     covered = 0.0

@@ -13,19 +13,17 @@ temporary directory while the simulation runs (`unpacked_inputs`).
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
 import threading
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from tempfile import gettempdir, mkdtemp
 
 import msgspec
 
+from mooring.kit.temporary_directory import temporary_directory
 from mooring.simulator.errors import ScenarioError
 
 SENT_BYTES_MAX = 1 << 30
@@ -76,38 +74,19 @@ class _InputDirectory:
         self._lock = threading.Lock()
         self._users = 0
         self._path: Path | None = None
-        self._descriptor: int | None = None
-        """Locked while the directory is in use: an unlocked one is of a process that was killed."""
+        self._open = ExitStack()
 
     def enter(self) -> None:
         with self._lock:
             if not self._users:
-                _remove_unlocked()
-                self._make()
+                self._path = self._open.enter_context(temporary_directory(DIRECTORY_PREFIX, self._path))
             self._users += 1
 
     def leave(self) -> None:
         with self._lock:
             self._users -= 1
-            if not self._users and self._path is not None:
-                shutil.rmtree(self._path, ignore_errors=True)
-                self._unlock()
-
-    def _make(self) -> None:
-        while True:
-            if self._path is None:
-                self._path = Path(mkdtemp(prefix=DIRECTORY_PREFIX))
-            else:
-                self._path.mkdir(mode=0o700, exist_ok=True)
-            self._descriptor = _locked(self._path, fcntl.LOCK_SH)
-            if self._path.exists():
-                return
-            self._unlock()  # another process has removed the directory before it was locked
-
-    def _unlock(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+            if not self._users:
+                self._open.close()
 
     def unpack(self, name: str, packed: PackedInput) -> Path:
         with self._lock:
@@ -124,29 +103,6 @@ class _InputDirectory:
 
 
 _directory = _InputDirectory()
-
-
-def _locked(directory: Path, mode: int) -> int | None:
-    """A descriptor of the locked directory; None if it does not exist, is not ours, or cannot be locked."""
-    try:
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(descriptor, mode)
-    except OSError:
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-def _remove_unlocked() -> None:
-    """Remove what processes have left that were killed."""
-    for path in Path(gettempdir()).glob(f"{DIRECTORY_PREFIX}*"):
-        descriptor = _locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if descriptor is not None:
-            shutil.rmtree(path, ignore_errors=True)
-            os.close(descriptor)
 
 
 def _read(name: str) -> dict[str, bytes]:

@@ -169,10 +169,10 @@ class SimulationMeter:
 
     def node_maps(self) -> list[list[int]]:
         """For each sample, the used percent of at most `NODES_IN_MAP_MAX` nodes."""
-        height = max((len(each) for each in self._maps), default=0)
+        height = max((len(node_map) for node_map in self._maps), default=0)
         step = max(-(-height // NODES_IN_MAP_MAX), 1)
         rows = range(0, height, step)
-        return [[int(each[row]) if row < len(each) else NO_NODE for row in rows] for each in self._maps]
+        return [[int(node_map[row]) if row < len(node_map) else NO_NODE for row in rows] for node_map in self._maps]
 
     def wait_percentiles_s(self, pending_waits_s: Sequence[float]) -> list[float]:
         """The percentiles 0 to 100 of the waiting times."""
@@ -212,7 +212,7 @@ class SimulationMeter:
             if name in TIMED_EVENTS:
                 end_s = ended_s if ended_s is not None else self._at_s
                 lengths.setdefault(f"{name}_s", []).append(end_s - began_s)
-        return {name: float(np.mean(each)) for name, each in lengths.items()}
+        return {name: float(np.mean(lengths_s)) for name, lengths_s in lengths.items()}
 
     def _current(self) -> Figures:
         names = self._engine.columns.resources.names
@@ -229,11 +229,12 @@ class SimulationMeter:
         alive = columns.alive[:height]
         idle = np.where(alive, np.maximum(resources.allocatable[CPU, :height] - resources.used[CPU, :height], 0), 0)
         capacity = float(resources.allocatable[CPU, :height][alive].sum())
-        weight = sum(each.share for each in self._types)
+        weight = sum(pod_type.share for pod_type in self._types)
         if not capacity or not weight:
             return 0.0
         unusable = sum(
-            each.share * float(idle[~engine.feasible_rows(engine.record(each.pod))].sum()) for each in self._types
+            pod_type.share * float(idle[~engine.feasible_rows(engine.record(pod_type.pod))].sum())
+            for pod_type in self._types
         )
         return 100 * unusable / weight / capacity
 

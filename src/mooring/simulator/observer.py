@@ -145,8 +145,12 @@ class PodObserver:
 
 
 def _is_unschedulable(pod: Pod) -> bool:
-    return any(each.type == "PodScheduled" and each.reason == "Unschedulable" for each in pod.status.conditions)
+    return any(
+        condition.type == "PodScheduled" and condition.reason == "Unschedulable" for condition in pod.status.conditions
+    )
 
 
 def _is_disrupted(pod: Pod) -> bool:
-    return any(each.type == DISRUPTION_TARGET and each.status == "True" for each in pod.status.conditions)
+    return any(
+        condition.type == DISRUPTION_TARGET and condition.status == "True" for condition in pod.status.conditions
+    )

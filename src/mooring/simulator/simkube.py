@@ -322,7 +322,7 @@ def _pod(template: Mapping[str, Any], key: str, *, is_owned: bool) -> Pod:
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": key, "controller": True}
         metadata["ownerReferences"] = [owner]
     spec = {field: value for field, value in template["spec"].items() if field != "nodeName"}
-    spec["volumes"] = [each for each in spec.get("volumes") or () if not any(source in each for source in CLAIMS)]
+    spec["volumes"] = [volume for volume in spec.get("volumes") or () if not any(source in volume for source in CLAIMS)]
     return convert_as(Pod, {"metadata": metadata, "spec": spec})
 
 

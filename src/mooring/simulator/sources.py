@@ -130,7 +130,7 @@ def read_input(scenario: Scenario, seed: int) -> SimulationInput:
     elif workload.dump is not None:
         model = _sampled if workload.dump.arrivals == "sampled" else _replayed
         placed, arriving = model(placed, scenario.duration_s or 0.0, entropy.fork("arrivals"))
-        arrivals = _in_order([*pending, *arriving], [each.pod for each in placed])
+        arrivals = _in_order([*pending, *arriving], [arrival.pod for arrival in placed])
     else:
         arrivals = _in_order([*pending, *_from_groups(workload.pods, scenario.duration_s or 0.0, entropy)], [])
     if cluster.openb is not None and cluster.openb.shuffled:
@@ -213,14 +213,14 @@ def _pending(pod: Pod, name: str) -> Pod:
 
 def _sampled(placed: list[Arrival], duration_s: float, entropy: Entropy) -> tuple[list[Arrival], list[Arrival]]:
     """Running pods end, and pods of their owners arrive, as the arrival model says."""
-    now_s = max((_created_s(each.pod) for each in placed if _is_recreated(each.pod)), default=0.0)
+    now_s = max((_created_s(arrival.pod) for arrival in placed if _is_recreated(arrival.pod)), default=0.0)
     by_owner: dict[str, list[Pod]] = {}
     staying: list[Arrival] = []
-    for each in placed:
-        if _is_recreated(each.pod):
-            by_owner.setdefault(_owner_of(each.pod), []).append(each.pod)
+    for arrival in placed:
+        if _is_recreated(arrival.pod):
+            by_owner.setdefault(_owner_of(arrival.pod), []).append(arrival.pod)
         else:
-            staying.append(each)
+            staying.append(arrival)
     arriving: list[Arrival] = []
     for owner, pods in sorted(by_owner.items()):
         stream = entropy.fork(f"owner {owner}")
@@ -235,8 +235,8 @@ def _sampled(placed: list[Arrival], duration_s: float, entropy: Entropy) -> tupl
 
 def _replayed(placed: list[Arrival], duration_s: float, entropy: Entropy) -> tuple[list[Arrival], list[Arrival]]:
     """Pods of owners arrive in the order and at the distances of their creation, and stay."""
-    moving = [each.pod for each in placed if _is_recreated(each.pod)]
-    staying = [each for each in placed if not _is_recreated(each.pod)]
+    moving = [arrival.pod for arrival in placed if _is_recreated(arrival.pod)]
+    staying = [arrival for arrival in placed if not _is_recreated(arrival.pod)]
     begin_s = min((_created_s(pod) for pod in moving), default=0.0)
     arriving = [
         Arrival(_created_s(pod) - begin_s, _pending(pod, pod.metadata.name), owner=_owner_of(pod)) for pod in moving

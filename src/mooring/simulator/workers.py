@@ -20,6 +20,7 @@ from concurrent.futures.process import BrokenProcessPool
 from ctypes import Array, c_ubyte
 from typing import Protocol, TypeAlias
 
+from mooring.kit.memory import end_loading
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.inputs import SENT_BYTES_MAX, PackedInput, packed_input
 from mooring.simulator.simulation import ResultStore, SimulationResult, SweepTask
@@ -287,6 +288,7 @@ def _begin_worker(percent: Array[c_ubyte]) -> None:
     global _percent
     _percent = percent
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a worker without a traceback
+    end_loading()
 
 
 def _run_in_worker(place: int, task: SweepTask, identity: str) -> SweepOutcome:

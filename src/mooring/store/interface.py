@@ -59,18 +59,18 @@ class WriteConflict(StoreError):
 class RevisionGone(StoreError):
     """The history before `oldest` is compacted."""
 
-    def __init__(self, wanted: int, oldest: int) -> None:
-        super().__init__(f"revision {wanted} is compacted; the oldest that is left is {oldest}")
-        self.wanted = wanted
+    def __init__(self, requested: int, oldest: int) -> None:
+        super().__init__(f"revision {requested} is compacted; the oldest that is left is {oldest}")
+        self.requested = requested
         self.oldest = oldest
 
 
 class RevisionAhead(StoreError):
     """The store has not reached the revision yet."""
 
-    def __init__(self, wanted: int, current: int) -> None:
-        super().__init__(f"revision {wanted} is not reached yet; the store is at {current}")
-        self.wanted = wanted
+    def __init__(self, requested: int, current: int) -> None:
+        super().__init__(f"revision {requested} is not reached yet; the store is at {current}")
+        self.requested = requested
         self.current = current
 
 

@@ -1,4 +1,4 @@
-"""Builders for device selectors: a device in a few words, and expressions that are put to it.
+"""Builders for device selectors: devices, and the results and errors of expressions.
 
 a_gpu = device("gpu.example.com", model="a100", numa=1, version=version("1.2.3"), memory=amount("80Gi"))
 answer('device.attributes["gpu.example.com"].model == "a100"', a_gpu)
@@ -61,7 +61,7 @@ def answer(expression: str, asked: CelDevice | None = None) -> bool:
 
 
 def runtime_error(expression: str, asked: CelDevice | None = None) -> str:
-    """The text with which an expression fails when it runs."""
+    """The error of evaluating an expression."""
     selector = compile_device_selector(expression)
     try:
         result = selector.matches(asked or device())
@@ -71,7 +71,7 @@ def runtime_error(expression: str, asked: CelDevice | None = None) -> str:
 
 
 def compile_error(expression: str) -> str:
-    """The text with which an expression is not compiled."""
+    """The error of compiling an expression."""
     try:
         compile_device_selector(expression)
     except DeviceSelectorError as error:
@@ -80,5 +80,5 @@ def compile_error(expression: str) -> str:
 
 
 def first_error(expression: str) -> str:
-    """The first line of the report on an expression, without where it is."""
+    """The first line of the errors of an expression, without the position."""
     return compile_error(expression).split("\n")[0].split(": ", 3)[3]

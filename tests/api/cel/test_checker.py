@@ -90,7 +90,7 @@ def test_a_line_is_shown_with_a_pointer() -> None:
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=9))
-def test_any_tokens_compile_or_are_reported(words: list[str]) -> None:
+def test_random_tokens_compile_or_have_errors(words: list[str]) -> None:
     try:
         compile_device_selector(" ".join(words))
     except DeviceSelectorError as error:
@@ -101,7 +101,7 @@ def test_any_tokens_compile_or_are_reported(words: list[str]) -> None:
 
 
 @given(st.text(max_size=20))
-def test_any_text_compiles_or_is_reported(text: str) -> None:
+def test_random_text_compiles_or_has_errors(text: str) -> None:
     try:
         compile_device_selector(text)
     except DeviceSelectorError as error:
@@ -158,7 +158,7 @@ def test_any_text_compiles_or_is_reported(text: str) -> None:
         ('"\\ud800" == ""', "invalid unicode code point"),
     ],
 )
-def test_faults(expression: str, text: str) -> None:
+def test_type_errors(expression: str, text: str) -> None:
     assert first_error(expression) == text
 
 
@@ -184,11 +184,11 @@ def test_faults(expression: str, text: str) -> None:
         ),
     ],
 )
-def test_faults_that_types_do_not_show(expression: str, text: str) -> None:
+def test_errors_that_the_validator_finds(expression: str, text: str) -> None:
     assert first_error(expression) == text
 
 
-def test_every_fault_is_reported_in_the_order_of_its_place() -> None:
+def test_errors_are_reported_in_the_order_of_their_positions() -> None:
     shown = [line for line in compile_error("bar && foo && 1 + true == 2").split("\n") if "ERROR" in line]
     assert [line.split("<input>:")[1] for line in shown] == [
         "1:1: undeclared reference to 'bar' (in container '')",
@@ -211,7 +211,7 @@ def test_every_fault_is_reported_in_the_order_of_its_place() -> None:
         ".device.driver != ''",
     ],
 )
-def test_what_fits(expression: str) -> None:
+def test_valid_expressions(expression: str) -> None:
     assert answer(expression)
 
 

@@ -53,7 +53,7 @@ def cost(expression: str) -> int:
         (f'"x" + {ATTRIBUTES}.label == "xfish"', 6),
     ],
 )
-def test_what_an_expression_costs(expression: str, expected: int) -> None:
+def test_cost_of_an_evaluation(expression: str, expected: int) -> None:
     assert cost(expression) == expected
 
 
@@ -123,12 +123,12 @@ def test_a_large_map_is_built_and_read_in_linear_time() -> None:
     assert compile_device_selector(f"{entries}.size() == 30000").matches(A_GPU)
 
 
-def test_keys_that_python_takes_for_equal_are_different() -> None:
+def test_keys_that_are_equal_in_python_are_different() -> None:
     assert compile_device_selector("!(dyn(true) in {1: 2}) && !(dyn(0) in {dyn(false): 2})").matches(A_GPU)
     assert compile_device_selector("1 in {1: 2} && true in {true: 2} && dyn(1.0) in {1: 2}").matches(A_GPU)
 
 
-def test_the_limit() -> None:
+def test_a_meter_stops_at_the_limit() -> None:
     meter = Meter()
     meter.charge(COST_MAX)
     with pytest.raises(CostExceeded, match="operation cancelled: actual cost limit exceeded"):
@@ -158,7 +158,7 @@ def test_the_limit() -> None:
         pytest.param("dyn(device.driver) == 'a'", 4, id="types do not matter"),
     ],
 )
-def test_the_worst_cost(expression: str, cost: int) -> None:
+def test_worst_selector_cost(expression: str, cost: int) -> None:
     assert worst_selector_cost(expression) == cost
 
 
@@ -173,11 +173,11 @@ def test_the_worst_cost(expression: str, cost: int) -> None:
         pytest.param("['a', 'b'].max() == 'a'", False, id="texts in a list"),
     ],
 )
-def test_what_is_too_dear(expression: str, is_cheap: bool) -> None:
+def test_expressions_above_the_maximum_cost(expression: str, is_cheap: bool) -> None:
     assert (worst_selector_cost(expression) <= COST_MAX) is is_cheap
 
 
-def test_sizes_of_other_variables_can_be_told() -> None:
+def test_worst_cost_uses_the_sizes_of_variables() -> None:
     source = CelSource("self.all(x, x.matches('ab'))")
     tree = parse(source)
     check(tree, source, Environment(FUNCTIONS, {"self": types.list_of(types.STRING)}, {}, {}))
@@ -214,12 +214,12 @@ def test_sizes_of_other_variables_can_be_told() -> None:
         pytest.param("format.uuid().validate(device.driver).hasValue()", 228, id="a format"),
     ],
 )
-def test_the_worst_cost_of_a_call(expression: str, cost: int) -> None:
+def test_worst_cost_of_a_call(expression: str, cost: int) -> None:
     assert worst_selector_cost(expression) == cost
 
 
 @pytest.mark.parametrize(
-    ("found", "wanted"),
+    ("found", "expected"),
     [
         pytest.param(CostRange(1, 2).plus(CostRange(3, 4)), CostRange(4, 6), id="a sum"),
         pytest.param(UNKNOWN.plus(ONE), CostRange(1, MOST), id="a sum of what nobody knows"),
@@ -231,5 +231,5 @@ def test_the_worst_cost_of_a_call(expression: str, cost: int) -> None:
         pytest.param(NEVER.joined(CostRange(1, 2)), CostRange(1, 2), id="both, one of them nothing yet"),
     ],
 )
-def test_spans_are_added_multiplied_and_joined(found: CostRange, wanted: CostRange) -> None:
-    assert found == wanted
+def test_cost_ranges_are_added_multiplied_and_joined(found: CostRange, expected: CostRange) -> None:
+    assert found == expected

@@ -1,4 +1,4 @@
-"""The functions of expressions: sentences that are true, and what fails with which words."""
+"""The functions of expressions: expressions that are true, and the errors of expressions that fail."""
 
 from __future__ import annotations
 
@@ -109,12 +109,12 @@ KUBERNETES = [
 
 
 @pytest.mark.parametrize("sentence", [*OPERATORS, *CONVERSIONS, *TIMES, *STRINGS, *COLLECTIONS, *KUBERNETES])
-def test_what_is_true(sentence: str) -> None:
+def test_expressions_that_are_true(sentence: str) -> None:
     assert answer(sentence)
 
 
 @pytest.mark.parametrize("sentence", [*OPERATORS, *CONVERSIONS, *TIMES, *STRINGS, *COLLECTIONS, *KUBERNETES])
-def test_it_is_as_true_when_it_is_metered(sentence: str) -> None:
+def test_a_metered_expression_has_the_same_result(sentence: str) -> None:
     assert answer(f"{sentence} && [true].all(x, x)")
 
 
@@ -165,12 +165,12 @@ def test_it_is_as_true_when_it_is_metered(sentence: str) -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_fails(expression: str, text: str) -> None:
+def test_expressions_that_fail(expression: str, text: str) -> None:
     assert runtime_error(expression) == text
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1))
-def test_whole_numbers_are_exact_or_fail(left: int, right: int) -> None:
+def test_integer_arithmetic_is_exact_or_fails(left: int, right: int) -> None:
     expected = left + right
     sentence = f"dyn({left}) + {right} == {max(min(expected, 2**63 - 1), -(2**63))}"
     if -(2**63) <= expected < 2**63:
@@ -180,12 +180,12 @@ def test_whole_numbers_are_exact_or_fail(left: int, right: int) -> None:
 
 
 @given(st.integers(-100, 100), st.integers(-100, 100).filter(bool))
-def test_quotient_and_remainder_go_together(left: int, right: int) -> None:
+def test_quotient_and_remainder_agree(left: int, right: int) -> None:
     assert answer(f"({left} / {right}) * {right} + {left} % {right} == {left}")
 
 
 @given(st.lists(st.integers(0, 5), max_size=6), st.integers(0, 5))
-def test_quantifiers_mean_what_python_means(elements: list[int], limit: int) -> None:
+def test_quantifiers_agree_with_python(elements: list[int], limit: int) -> None:
     assert answer(f"{elements}.all(x, x < {limit})") is all(element < limit for element in elements)
     assert answer(f"{elements}.exists(x, x < {limit})") is any(element < limit for element in elements)
     assert answer(f"{elements}.filter(x, x < {limit}).size() == {sum(element < limit for element in elements)}")

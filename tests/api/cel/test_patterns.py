@@ -112,7 +112,7 @@ def test_a_quoted_c_is_no_escape() -> None:
     assert Pattern(r"\\C").first_in(r"a\C") == r"\C"
 
 
-def test_half_a_surrogate_pair_reads_as_the_replacement_character() -> None:
+def test_an_unpaired_surrogate_is_the_replacement_character() -> None:
     assert Pattern("a.b").is_found_in("a\ud800b")
     assert Pattern("a\ud800b").first_in("a\ufffdb") == "a\ufffdb"
 
@@ -140,7 +140,7 @@ def test_nested_repeats_are_refused_with_bounded_memory() -> None:
     assert peak_bytes < 100_000
 
 
-def test_a_match_has_a_limit_of_work() -> None:
+def test_the_work_of_a_match_is_limited() -> None:
     pattern = Pattern("a.{900}c")
     assert not pattern.is_found_in("ab" * 1_000)
     with pytest.raises(PatternWorkExceeded):
@@ -189,7 +189,7 @@ _PATTERNS = st.recursive(
 
 
 @given(_PATTERNS, st.text("aabcä1\n ", max_size=7))
-def test_matches_are_those_of_python(pattern: str, text: str) -> None:
+def test_matches_agree_with_python(pattern: str, text: str) -> None:
     """Python agrees on whether there is a match and where it starts, but an empty iteration of a loop may end it."""
     expected = re.search(pattern.replace("$", r"\Z"), text, re.ASCII)
     assert Pattern(pattern).is_found_in(text) is (expected is not None)

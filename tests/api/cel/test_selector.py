@@ -1,4 +1,4 @@
-"""Device selectors: which devices suit, what fails for which device, and what is not compiled at all."""
+"""Device selectors: matching devices, errors of evaluation, errors of compilation."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ CAPACITY = 'device.capacity["gpu.example.com"]'
         (f"dyn([{GPU}.model]).exists(m, m.bad || m == 'a100')", True),
     ],
 )
-def test_whether_a_device_suits(expression: str, suits: bool) -> None:
+def test_selectors_match_devices(expression: str, suits: bool) -> None:
     assert answer(expression, A_GPU) is suits
 
 
@@ -146,7 +146,7 @@ def test_whether_a_device_suits(expression: str, suits: bool) -> None:
         ("lists.range(2000000).exists(x, x == 1)", "operation cancelled: actual cost limit exceeded"),
     ],
 )
-def test_what_fails_for_a_device(expression: str, text: str) -> None:
+def test_selectors_that_fail_for_a_device(expression: str, text: str) -> None:
     assert runtime_error(expression, A_GPU) == text
 
 
@@ -177,11 +177,11 @@ def test_what_fails_for_a_device(expression: str, text: str) -> None:
         ("(" * 300, "compilation failed: ERROR: <input>:-1:0: expression recursion limit exceeded: 250"),
     ],
 )
-def test_what_is_not_compiled(expression: str, text: str) -> None:
+def test_selectors_that_do_not_compile(expression: str, text: str) -> None:
     assert compile_error(expression) == text
 
 
-def test_a_wrong_attribute_fails_every_expression() -> None:
+def test_an_invalid_attribute_fails_every_expression() -> None:
     broken = CelDevice("gpu.example.com", {"empty": DeviceAttribute(), "v": DeviceAttribute(version="x")}, {})
     assert runtime_error("true", broken) == "attribute empty: unsupported attribute value"
     broken = CelDevice("gpu.example.com", {"v": DeviceAttribute(version="1.02.3")}, {})
@@ -190,7 +190,7 @@ def test_a_wrong_attribute_fails_every_expression() -> None:
     )
 
 
-def test_a_shared_device_says_so() -> None:
+def test_allow_multiple_allocations_of_a_device() -> None:
     assert answer("device.allowMultipleAllocations", device(allow_multiple_allocations=True))
 
 
@@ -209,7 +209,7 @@ def test_compiled_expressions_are_cached_up_to_a_total_length() -> None:
         assert len(_selectors.entries) >= 1
 
 
-def test_a_selector_can_be_asked_again_after_it_failed() -> None:
+def test_a_selector_works_after_another_one_failed() -> None:
     selector = compile_device_selector('device.attributes["gpu.example.com"].exists(name, value, value == 2)')
     with pytest.raises(SelectorEvaluationError):
         compile_device_selector("size(dyn(1)) == 1").matches(device())

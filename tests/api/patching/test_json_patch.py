@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.errors import ObjectError
+from mooring.api.field_errors import go_text
 from mooring.api.patching.json_patch import (
     BAD_REQUEST,
     OPERATIONS_MAX,
@@ -18,7 +19,6 @@ from mooring.api.patching.json_patch import (
     apply_json_patch,
     apply_merge_patch,
     cannot_decode,
-    go_text,
     wrong_type,
 )
 
@@ -53,7 +53,7 @@ def expect(path: str, value: object) -> JsonDict:
 
 
 @pytest.mark.parametrize(
-    ("steps", "where", "wanted"),
+    ("steps", "where", "expected"),
     [
         pytest.param([add("/metadata/labels/tier", "x")], "metadata.labels.tier", "x", id="add a field"),
         pytest.param([add("/metadata/name", "x")], "metadata.name", "x", id="add over a field"),
@@ -90,8 +90,8 @@ def expect(path: str, value: object) -> JsonDict:
         pytest.param([add("/spec/a", {}), add("/spec/a/b", 1)], "spec.a.b", 1, id="a step sees the one before"),
     ],
 )
-def test_what_the_steps_do(steps: list[JsonDict], where: str, wanted: object) -> None:
-    assert look(apply_json_patch(POD, steps), where) == wanted
+def test_operations_of_a_json_patch(steps: list[JsonDict], where: str, expected: object) -> None:
+    assert look(apply_json_patch(POD, steps), where) == expected
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_what_the_steps_do(steps: list[JsonDict], where: str, wanted: object) ->
         ),
     ],
 )
-def test_a_step_that_does_not_apply(step: JsonDict, message: str) -> None:
+def test_an_operation_that_does_not_apply(step: JsonDict, message: str) -> None:
     with pytest.raises(PatchError) as caught:
         apply_json_patch(POD, [step])
     assert (str(caught.value), caught.value.code) == (message, UNPROCESSABLE)
@@ -220,13 +220,13 @@ def test_a_step_that_does_not_apply(step: JsonDict, message: str) -> None:
         ),
     ],
 )
-def test_what_is_no_json_patch(patch: object, message: str, code: int) -> None:
+def test_invalid_json_patches(patch: object, message: str, code: int) -> None:
     with pytest.raises(PatchError) as caught:
         apply_json_patch(POD, patch)
     assert (str(caught.value), caught.value.code) == (message, code)
 
 
-def test_copies_may_not_exceed_a_total_size() -> None:
+def test_copies_beyond_the_total_size_are_rejected() -> None:
     document: JsonDict = {"data": {"a": "x" * 1000}}
     doubling = [copied("/data", f"/data/copy-{number}") for number in range(60)]
     with pytest.raises(PatchError) as caught:
@@ -235,7 +235,7 @@ def test_copies_may_not_exceed_a_total_size() -> None:
     assert "exceeding the limit 3145728" in str(caught.value)
 
 
-def test_copies_below_the_total_size_are_made() -> None:
+def test_copies_within_the_total_size_are_accepted() -> None:
     document: JsonDict = {"data": {"a": "x" * 1000}}
     patch = [copied("/data/a", f"/data/copy-{number}") for number in range(3000)]
     assert len(apply_json_patch(document, patch)["data"]) == 3001  # type: ignore[arg-type]
@@ -272,14 +272,16 @@ objects = st.dictionaries(st.sampled_from("ab"), values, max_size=2)
 
 
 @given(objects, steps)
-def test_steps_change_neither_the_object_nor_themselves(current: JsonDict, patch: list[JsonDict]) -> None:
+def test_operations_change_neither_the_object_nor_the_patch(current: JsonDict, patch: list[JsonDict]) -> None:
     before = copy.deepcopy((current, patch))
     outcome(current, patch)
     assert (current, patch) == before
 
 
 @given(objects, steps, steps)
-def test_two_patches_in_a_row_are_one_long_patch(current: JsonDict, one: list[JsonDict], other: list[JsonDict]) -> None:
+def test_two_patches_in_a_row_equal_one_long_patch(
+    current: JsonDict, one: list[JsonDict], other: list[JsonDict]
+) -> None:
     between = outcome(current, one)
     if between is not None:
         assert outcome(between, other) == outcome(current, one + other)
@@ -305,7 +307,7 @@ def look(found: object, where: str) -> object:
 
 
 @pytest.mark.parametrize(
-    ("current", "patch", "wanted"),
+    ("current", "patch", "expected"),
     [
         pytest.param({"a": 1}, {"b": 2}, {"a": 1, "b": 2}, id="a new field is added"),
         pytest.param({"a": 1}, {"a": 2}, {"a": 2}, id="a field is replaced"),
@@ -320,8 +322,8 @@ def look(found: object, where: str) -> object:
         pytest.param({"a": None}, {"a": {"b": None}}, {"a": {}}, id="a null in the object counts as absent"),
     ],
 )
-def test_what_a_patch_makes_of_an_object(current: JsonDict, patch: JsonDict, wanted: JsonDict) -> None:
-    assert apply_merge_patch(current, patch) == wanted
+def test_merge_patches(current: JsonDict, patch: JsonDict, expected: JsonDict) -> None:
+    assert apply_merge_patch(current, patch) == expected
 
 
 @pytest.mark.parametrize(
@@ -340,7 +342,7 @@ def test_what_a_patch_makes_of_an_object(current: JsonDict, patch: JsonDict, wan
         ),
     ],
 )
-def test_what_is_no_merge_patch(patch: object, message: str) -> None:
+def test_invalid_merge_patches(patch: object, message: str) -> None:
     with pytest.raises(PatchError) as caught:
         apply_merge_patch({}, patch)
     assert (str(caught.value), caught.value.code) == (message, BAD_REQUEST)
@@ -360,20 +362,20 @@ solid_objects = st.dictionaries(names, solid_values, max_size=3)
 
 
 @given(merge_patch_objects, merge_patch_objects)
-def test_a_patch_changes_neither_the_object_nor_itself(current: JsonDict, patch: JsonDict) -> None:
+def test_applying_a_patch_changes_neither_the_object_nor_the_patch(current: JsonDict, patch: JsonDict) -> None:
     before = copy.deepcopy((current, patch))
     apply_merge_patch(current, patch)
     assert (current, patch) == before
 
 
 @given(merge_patch_objects, merge_patch_objects)
-def test_a_patch_applied_twice_is_the_patch_applied_once(current: JsonDict, patch: JsonDict) -> None:
+def test_applying_a_patch_twice_equals_applying_it_once(current: JsonDict, patch: JsonDict) -> None:
     once = apply_merge_patch(current, patch)
     assert apply_merge_patch(once, patch) == once
 
 
 @given(solid_objects, solid_objects)
-def test_the_difference_of_two_objects_leads_from_one_to_the_other(one: JsonDict, other: JsonDict) -> None:
+def test_a_merge_patch_can_turn_one_object_into_another(one: JsonDict, other: JsonDict) -> None:
     assert apply_merge_patch(one, difference(one, other)) == other
 
 
@@ -408,7 +410,7 @@ def test_types_as_go_names_them() -> None:
     assert str(cannot_decode(True, "string")) == "json: cannot unmarshal bool into Go value of type string"
 
 
-def test_a_patch_error_is_an_object_error_that_says_what_the_server_answers() -> None:
+def test_a_patch_error_has_the_message_and_code_of_the_response() -> None:
     error = PatchError("no", BAD_REQUEST)
     assert isinstance(error, ObjectError)
     assert (error.code, error.status_message) == (400, "no")

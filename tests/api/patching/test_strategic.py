@@ -1,4 +1,4 @@
-"""A strategic merge patch knows which lists have items with names."""
+"""Strategic merge patches: lists with merge keys, directives, the order of items."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LOG: JsonDict = {"name": "log", "image": "log:1"}
 
 
 @pytest.mark.parametrize(
-    ("current", "patch", "wanted"),
+    ("current", "patch", "expected"),
     [
         pytest.param({"a": 1}, {"b": 2}, {"a": 1, "b": 2}, id="a new field is added"),
         pytest.param({"a": 1, "b": 2}, {"a": None}, {"b": 2}, id="null takes a field away"),
@@ -59,12 +59,12 @@ LOG: JsonDict = {"name": "log", "image": "log:1"}
         ),
     ],
 )
-def test_what_becomes_of_ordinary_fields(current: JsonDict, patch: JsonDict, wanted: JsonDict) -> None:
-    assert patched(current, patch) == wanted
+def test_ordinary_fields_are_merged(current: JsonDict, patch: JsonDict, expected: JsonDict) -> None:
+    assert patched(current, patch) == expected
 
 
 @pytest.mark.parametrize(
-    ("before", "patch", "wanted"),
+    ("before", "patch", "expected"),
     [
         pytest.param(
             [WEB, LOG],
@@ -95,12 +95,12 @@ def test_what_becomes_of_ordinary_fields(current: JsonDict, patch: JsonDict, wan
         pytest.param([], [], [], id="nothing and nothing"),
     ],
 )
-def test_what_becomes_of_containers(before: list[JsonDict], patch: list[JsonDict], wanted: list[JsonDict]) -> None:
-    assert patched(containers(*before), containers(*patch)) == containers(*wanted)
+def test_containers_are_merged_by_name(before: list[JsonDict], patch: list[JsonDict], expected: list[JsonDict]) -> None:
+    assert patched(containers(*before), containers(*patch)) == containers(*expected)
 
 
 @pytest.mark.parametrize(
-    ("before", "patch", "wanted"),
+    ("before", "patch", "expected"),
     [
         pytest.param(["a", "b"], {"finalizers": ["c"]}, ["c", "a", "b"], id="a value is added"),
         pytest.param(["a", "b"], {"finalizers": ["b"]}, ["a", "b"], id="a value is there already"),
@@ -121,13 +121,13 @@ def test_what_becomes_of_containers(before: list[JsonDict], patch: list[JsonDict
         pytest.param(None, {"$deleteFromPrimitiveList/finalizers": ["a"]}, None, id="deleted from a list that is not"),
     ],
 )
-def test_what_becomes_of_finalizers(before: list[str] | None, patch: JsonDict, wanted: list[str] | None) -> None:
+def test_finalizers_are_merged_as_a_set(before: list[str] | None, patch: JsonDict, expected: list[str] | None) -> None:
     current: JsonDict = {"metadata": {} if before is None else {"finalizers": before}}
-    assert patched(current, {"metadata": patch}) == {"metadata": {} if wanted is None else {"finalizers": wanted}}
+    assert patched(current, {"metadata": patch}) == {"metadata": {} if expected is None else {"finalizers": expected}}
 
 
 @pytest.mark.parametrize(
-    ("before", "order", "patch", "wanted"),
+    ("before", "order", "patch", "expected"),
     [
         pytest.param("abc", "cab", None, "cab", id="only the order changes"),
         pytest.param("abcd", "ca", None, "bcad", id="items that the order leaves out stay near their neighbours"),
@@ -137,7 +137,7 @@ def test_what_becomes_of_finalizers(before: list[str] | None, patch: JsonDict, w
         pytest.param(None, "ab", None, None, id="there is no list"),
     ],
 )
-def test_an_order_can_be_set(before: str | None, order: str, patch: list[str] | None, wanted: str | None) -> None:
+def test_set_element_order(before: str | None, order: str, patch: list[str] | None, expected: str | None) -> None:
     current: JsonDict = {"spec": {} if before is None else {"containers": named(*before)}}
     spec: JsonDict = {"$setElementOrder/containers": named(*order)}
     if patch is not None:
@@ -145,10 +145,10 @@ def test_an_order_can_be_set(before: str | None, order: str, patch: list[str] | 
             {"name": name[1:], "$patch": "delete"} if name.startswith("-") else {"name": name} for name in patch
         ]
     result = patched(current, {"spec": spec})
-    assert result == {"spec": {} if wanted is None else {"containers": named(*wanted)}}
+    assert result == {"spec": {} if expected is None else {"containers": named(*expected)}}
 
 
-def test_retained_keys_are_all_that_stays_of_a_volume() -> None:
+def test_retain_keys_removes_all_other_keys_of_a_volume() -> None:
     volumes: JsonDict = {"spec": {"volumes": [{"name": "data", "emptyDir": {}}, {"name": "other", "emptyDir": {}}]}}
     patch = {"spec": {"volumes": [{"name": "data", "hostPath": {"path": "/"}, "$retainKeys": ["name", "hostPath"]}]}}
     assert patched(volumes, patch) == {
@@ -156,11 +156,11 @@ def test_retained_keys_are_all_that_stays_of_a_volume() -> None:
     }
 
 
-def test_a_strategy_of_a_deployment_can_be_exchanged() -> None:
+def test_retain_keys_replaces_the_strategy_of_a_deployment() -> None:
     current: JsonDict = {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}}
     patch = {"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}
-    wanted = {"spec": {"strategy": {"type": "Recreate"}}}
-    assert apply_strategic_patch(current, patch, "apps/v1", "Deployment") == wanted
+    expected = {"spec": {"strategy": {"type": "Recreate"}}}
+    assert apply_strategic_patch(current, patch, "apps/v1", "Deployment") == expected
 
 
 @pytest.mark.parametrize(
@@ -235,13 +235,13 @@ def test_a_strategy_of_a_deployment_can_be_exchanged() -> None:
         ),
     ],
 )
-def test_a_faulty_patch_is_refused(current: JsonDict, patch: object, message: str, code: int) -> None:
+def test_invalid_strategic_patches_are_rejected(current: JsonDict, patch: object, message: str, code: int) -> None:
     with pytest.raises(PatchError) as caught:
         patched(current, patch)
     assert (str(caught.value), caught.value.code) == (message, code)
 
 
-def test_custom_resources_take_no_strategic_patch() -> None:
+def test_custom_resources_have_no_strategic_patches() -> None:
     with pytest.raises(PatchError, match="strategic merge patch format is not supported"):
         apply_strategic_patch({}, {}, "example.com/v1", "Boat")
 
@@ -264,12 +264,14 @@ item_patches = st.lists(
 
 
 @given(ordinary_objects, ordinary_objects)
-def test_without_lists_it_is_a_merge_patch(current: JsonDict, patch: JsonDict) -> None:
+def test_a_strategic_patch_without_lists_equals_a_merge_patch(current: JsonDict, patch: JsonDict) -> None:
     assert patched(current, patch) == apply_merge_patch(current, patch)
 
 
 @given(item_lists, item_patches)
-def test_a_patch_changes_neither_the_object_nor_itself(before: list[JsonDict], patch: list[JsonDict]) -> None:
+def test_applying_a_patch_changes_neither_the_object_nor_the_patch(
+    before: list[JsonDict], patch: list[JsonDict]
+) -> None:
     given_objects = (containers(*before), containers(*patch))
     untouched = copy.deepcopy(given_objects)
     patched(*given_objects)
@@ -277,15 +279,15 @@ def test_a_patch_changes_neither_the_object_nor_itself(before: list[JsonDict], p
 
 
 @given(item_lists, item_patches)
-def test_every_item_that_is_not_deleted_is_there_once(before: list[JsonDict], patch: list[JsonDict]) -> None:
+def test_items_are_neither_lost_nor_repeated(before: list[JsonDict], patch: list[JsonDict]) -> None:
     doomed = {item["name"] for item in patch if "$patch" in item}
-    wanted = {item["name"] for item in [*before, *patch]} - doomed
+    expected = {item["name"] for item in [*before, *patch]} - doomed
     result = names_of(patched(containers(*before), containers(*patch)))
-    assert sorted(result) == sorted(str(name) for name in wanted)
+    assert sorted(result) == sorted(str(name) for name in expected)
 
 
 @given(item_lists, item_lists)
-def test_the_patch_keeps_its_order_and_so_do_the_others(before: list[JsonDict], patch: list[JsonDict]) -> None:
+def test_items_of_the_patch_and_other_items_keep_their_order(before: list[JsonDict], patch: list[JsonDict]) -> None:
     result = names_of(patched(containers(*before), containers(*patch)))
     mentioned = [str(item["name"]) for item in patch]
     others = [str(item["name"]) for item in before if item["name"] not in mentioned]
@@ -294,7 +296,7 @@ def test_the_patch_keeps_its_order_and_so_do_the_others(before: list[JsonDict], 
 
 
 @given(item_lists.filter(bool), item_lists)
-def test_a_patch_applied_twice_is_the_patch_applied_once(before: list[JsonDict], patch: list[JsonDict]) -> None:
+def test_applying_a_patch_twice_equals_applying_it_once(before: list[JsonDict], patch: list[JsonDict]) -> None:
     once = patched(containers(*before), containers(*patch))
     twice = patched(once, containers(*patch))
     assert sorted_by_name(twice) == sorted_by_name(once)
@@ -325,7 +327,7 @@ anything_there = st.dictionaries(st.sampled_from(["spec", "metadata"]), anything
 
 
 @given(anything_there, anything_there)
-def test_any_patch_is_applied_or_refused_and_leaves_no_directive_behind(current: JsonDict, patch: JsonDict) -> None:
+def test_no_patch_leaves_a_directive_in_the_result(current: JsonDict, patch: JsonDict) -> None:
     untouched = copy.deepcopy((current, patch))
     try:
         result = patched(without_dollars(current), patch)
@@ -390,7 +392,7 @@ def items_of(pod: JsonDict) -> list[JsonDict]:
         ("v1", "ConfigMap", "metadata.finalizers", MERGE, ""),
     ],
 )
-def test_marked_fields(api_version: str, kind: str, path: str, strategy: str, merge_key: str) -> None:
+def test_fields_with_a_patch_strategy(api_version: str, kind: str, path: str, strategy: str, merge_key: str) -> None:
     field = field_at(api_version, kind, path)
     assert field is not None
     assert (field.strategy, field.merge_key) == (strategy, merge_key)
@@ -408,15 +410,15 @@ def test_marked_fields(api_version: str, kind: str, path: str, strategy: str, me
         ("ServiceAccount", "imagePullSecrets"),
     ],
 )
-def test_lists_that_are_replaced(kind: str, path: str) -> None:
+def test_lists_without_a_patch_strategy(kind: str, path: str) -> None:
     assert field_at("v1", kind, path) is None
 
 
-def test_every_kind_of_ours_takes_strategic_patches() -> None:
+def test_every_built_in_kind_has_merge_fields() -> None:
     assert [kind for kind in all_kinds() if merge_fields(kind.api_version, kind.kind) is None] == []
 
 
-def test_custom_resources_have_no_rows() -> None:
+def test_custom_resources_have_no_merge_fields() -> None:
     assert merge_fields("example.com/v1", "Boat") is None
 
 
@@ -436,7 +438,7 @@ def field_at(api_version: str, kind: str, path: str) -> MergeField | None:
 
 
 @pytest.mark.parametrize(
-    ("items", "wanted", "before", "result"),
+    ("items", "order", "before", "result"),
     [
         ("abc", "b", "abc", "abc"),
         ("abc", "cb", "abc", "acb"),
@@ -446,16 +448,16 @@ def field_at(api_version: str, kind: str, path: str) -> MergeField | None:
         ("", "", "", ""),
     ],
 )
-def test_where_plain_values_stand(items: str, wanted: str, before: str, result: str) -> None:
-    assert in_order(list(items), list(wanted), list(before), "") == list(result)
+def test_order_of_scalars(items: str, order: str, before: str, result: str) -> None:
+    assert in_order(list(items), list(order), list(before), "") == list(result)
 
 
-def test_of_items_with_the_same_name_the_first_place_counts() -> None:
+def test_places_of_has_the_first_position_of_an_identity() -> None:
     assert places_of([{"name": "a"}, {"name": 1}, {"name": "a"}], "name") == {"a": 0, 1: 1}
 
 
 @pytest.mark.parametrize("name", [{}, []], ids=["an object", "a list"])
-def test_a_name_is_a_plain_value(name: object) -> None:
+def test_a_merge_key_must_be_a_plain_value(name: object) -> None:
     with pytest.raises(PatchError, match="merge key name is no plain value"):
         identity({"name": name}, "name")
 
@@ -465,14 +467,14 @@ def test_a_name_is_a_plain_value(name: object) -> None:
     [("", "abc"), ("b", "abc"), ("ac", "abc"), ("ab", "")],
     ids=["nothing is patched", "one of them", "some in order", "there is no order"],
 )
-def test_a_patch_that_fits_its_order(patch: str, order: str) -> None:
+def test_a_patch_in_the_order_of_its_directive(patch: str, order: str) -> None:
     check_against_order(list(patch), list(order), "")
 
 
 @pytest.mark.parametrize(
     ("patch", "order"), [("x", "abc"), ("ba", "abc")], ids=["one that is not in it", "out of order"]
 )
-def test_a_patch_that_contradicts_its_order(patch: str, order: str) -> None:
+def test_a_patch_that_contradicts_its_directive(patch: str, order: str) -> None:
     with pytest.raises(PatchError, match=r"doesn't match \$setElementOrder list"):
         check_against_order(list(patch), list(order), "")
 

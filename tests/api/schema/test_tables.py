@@ -1,4 +1,4 @@
-"""The schema: the facts that others rely on are there, and every file can be read.
+"""The schema: every file can be read and has the attributes of fields that other packages need.
 
 Tables whose entries refer to each other in circles: other threads see complete entries only.
 """
@@ -49,7 +49,7 @@ def test_every_package_is_read_and_its_structs_have_fields(api_version: str) -> 
         ("resource.k8s.io/v1", "ResourceClaim", "io.k8s.api.resource.v1.ResourceClaim"),
     ],
 )
-def test_a_kind_has_its_struct(api_version: str, kind: str, name: str) -> None:
+def test_struct_of_kind(api_version: str, kind: str, name: str) -> None:
     struct = struct_of_kind(api_version, kind)
     assert struct is not None
     assert struct.is_object
@@ -57,18 +57,18 @@ def test_a_kind_has_its_struct(api_version: str, kind: str, name: str) -> None:
     assert struct.fields["metadata"].type is struct_named("meta", "ObjectMeta")
 
 
-def test_what_is_no_object_is_no_kind() -> None:
+def test_structs_that_are_no_objects_have_no_kind() -> None:
     assert struct_of_kind("v1", "PodSpec") is None
     assert struct_of_kind("apps/v9", "Deployment") is None
 
 
-def test_fields_of_inlined_structs_are_fields_of_the_struct_around_them() -> None:
+def test_fields_of_inlined_structs_are_fields_of_the_outer_struct() -> None:
     volume = struct_named("core", "Volume")
     assert "emptyDir" in volume.fields
     assert volume.messages[2] is struct_named("core", "VolumeSource")
 
 
-def test_how_a_field_is_written_and_merged() -> None:
+def test_attributes_of_fields() -> None:
     ports = field("core", "Container", "ports")
     assert isinstance(ports.type, ListOf)
     assert (ports.list_kind, ports.list_keys) == (ListKind.MAP, ("containerPort", "protocol"))
@@ -81,7 +81,7 @@ def test_how_a_field_is_written_and_merged() -> None:
     assert struct_named("core", "ObjectReference").is_atomic
 
 
-def test_named_texts_know_their_choices() -> None:
+def test_enums_have_their_choices() -> None:
     policy = field("core", "PodSpec", "restartPolicy").type
     assert isinstance(policy, Scalar)
     assert (policy.basic, policy.go_name) == (Basic.STRING, "v1.RestartPolicy")
@@ -96,7 +96,7 @@ def test_types_refer_to_each_other_by_identity() -> None:
     assert field("apps", "DeploymentSpec", "selector").is_pointer
 
 
-def test_descriptions_are_of_fields_that_there_are() -> None:
+def test_descriptions_belong_to_existing_fields() -> None:
     for package in sorted(path.stem for path in DESCRIPTIONS.iterdir()):
         for name, text in parse_descriptions((DESCRIPTIONS / f"{package}.txt").read_text(encoding="utf-8")).items():
             struct, _, field = name.partition(".")
@@ -107,7 +107,7 @@ def test_descriptions_are_of_fields_that_there_are() -> None:
             assert text[-1] == ".", f"{package}: {name} has no full stop"
 
 
-def test_a_description_goes_on_in_the_next_line() -> None:
+def test_a_description_may_have_several_lines() -> None:
     text = "Taint  Keeps pods away,\n  unless they tolerate it.\n  key  About\n    what.\nToleration\n  key  Of what."
     assert parse_descriptions(text) == {
         "Taint": "Keeps pods away, unless they tolerate it.",
@@ -116,7 +116,7 @@ def test_a_description_goes_on_in_the_next_line() -> None:
     }
 
 
-def test_what_is_not_described() -> None:
+def test_missing_descriptions_are_empty() -> None:
     assert description_of("core", "Pod")
     assert description_of("core", "Pod", "nosuch") == ""
     assert description_of("coordination", "Lease") == ""

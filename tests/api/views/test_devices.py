@@ -1,4 +1,4 @@
-"""The kinds of devices."""
+"""Views of the kinds of dynamic resource allocation."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_an_attribute_has_one_of_four_types(written: dict[str, object], read: De
     assert convert_as(DeviceAttribute, written) == read
 
 
-def test_what_is_read_of_a_slice() -> None:
+def test_view_of_a_resource_slice() -> None:
     device = {
         "name": "gpu-0",
         "attributes": {"model": {"string": "a100"}},
@@ -116,7 +116,7 @@ def test_what_is_read_of_a_slice() -> None:
     )
 
 
-def test_what_is_read_of_a_claim_and_of_its_template() -> None:
+def test_views_of_a_resource_claim_and_its_template() -> None:
     exactly = {
         "deviceClassName": "gpu",
         "selectors": [{"cel": {"expression": "true"}}],
@@ -167,7 +167,7 @@ def test_what_is_read_of_a_claim_and_of_its_template() -> None:
     assert template == ResourceClaimTemplate(spec=ResourceClaimTemplateSpec(spec=read))
 
 
-def test_what_is_read_of_an_allocation() -> None:
+def test_view_of_an_allocation() -> None:
     result = {
         "request": "r0",
         "driver": "d",
@@ -211,7 +211,7 @@ def test_what_is_read_of_an_allocation() -> None:
     )
 
 
-def test_what_is_read_of_a_class() -> None:
+def test_view_of_a_device_class() -> None:
     written = {"selectors": [{"cel": {"expression": "true"}}], "extendedResourceName": "example.com/gpu"}
     assert convert({**GROUP, "kind": "DeviceClass", "spec": written}) == DeviceClass(
         spec=DeviceClassSpec(

@@ -29,7 +29,7 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, Toleration
 
 
-def test_who_an_object_is() -> None:
+def test_identity_of_an_object() -> None:
     metadata = convert_as(
         ObjectMeta,
         {
@@ -97,7 +97,7 @@ def test_references_and_conditions() -> None:
 
 def views_of(module: types.ModuleType) -> list[type[View]]:
     classes = [each for _, each in inspect.getmembers(module, inspect.isclass) if each.__module__ == module.__name__]
-    return [rule_class for rule_class in classes if issubclass(rule_class, View)]
+    return [view_class for view_class in classes if issubclass(view_class, View)]
 
 
 MODULES = (meta, pod, node, storage, workloads, devices)
@@ -105,7 +105,7 @@ VIEWS = [view for module in MODULES for view in views_of(module)]
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view.__module__.rpartition('.')[2]}.{view.__name__}")
-def test_every_view_is_frozen_untracked_lenient_and_complete_without_any_field(view: type[View]) -> None:
+def test_every_view_is_frozen_untracked_and_has_defaults(view: type[View]) -> None:
     config = view.__struct_config__
     assert (config.frozen, config.gc, config.forbid_unknown_fields) == (True, False, False)
     assert msgspec.convert({"somethingNew": 1}, view) == view()
@@ -117,7 +117,7 @@ def test_a_view_cannot_be_changed() -> None:
         toleration.key = "b"  # type: ignore[misc]
 
 
-def test_a_view_is_out_of_the_collectors_sight() -> None:
+def test_views_are_not_tracked_by_the_garbage_collector() -> None:
     assert not gc.is_tracked(Pod())
 
 
@@ -130,7 +130,7 @@ def test_field_names_are_those_of_kubernetes() -> None:
 # --- Selectors as they are written down ------------------------------------------------------------------------------
 
 
-def test_what_is_read_of_a_label_selector() -> None:
+def test_view_of_a_label_selector() -> None:
     written = {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "Bogus", "values": ["d"]}]}
     assert convert_as(LabelSelector, written) == LabelSelector(
         match_labels={"a": "b"},
@@ -149,7 +149,7 @@ def test_node_selectors_can_be_keys_of_a_dictionary() -> None:
     assert {selector: "found"}[convert_as(NodeSelector, written)] == "found"
 
 
-def test_what_is_read_of_a_topology_term() -> None:
+def test_view_of_a_topology_term() -> None:
     written = {"matchLabelExpressions": [{"key": "zone", "values": ["a", "b"]}]}
     assert convert_as(TopologySelectorTerm, written) == TopologySelectorTerm(
         match_label_expressions=(TopologySelectorLabelRequirement(key="zone", values=("a", "b")),)

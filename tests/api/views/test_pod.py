@@ -115,11 +115,11 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_what_is_read_of_a_spec(written: dict[str, object], read: PodSpec) -> None:
+def test_view_of_a_pod_spec(written: dict[str, object], read: PodSpec) -> None:
     assert convert_as(Pod, {"spec": written}).spec == read
 
 
-def test_what_is_read_of_a_container() -> None:
+def test_view_of_a_container() -> None:
     written = {
         "name": "main",
         "image": "web:1",
@@ -144,7 +144,7 @@ def test_what_is_read_of_a_container() -> None:
     assert read == PodSpec(containers=(main,), init_containers=(main,), ephemeral_containers=(main,))
 
 
-def test_what_is_read_of_an_affinity() -> None:
+def test_view_of_an_affinity() -> None:
     pod_term = {
         "topologyKey": "zone",
         "labelSelector": {},
@@ -195,7 +195,7 @@ def test_what_is_read_of_an_affinity() -> None:
     )
 
 
-def test_what_is_read_of_a_status() -> None:
+def test_view_of_a_pod_status() -> None:
     written = {
         "phase": "Running",
         "nominatedNodeName": "n2",
@@ -242,7 +242,7 @@ def test_what_is_read_of_a_status() -> None:
     )
 
 
-def test_an_absent_field_means_what_kubernetes_means_by_it() -> None:
+def test_absent_fields_have_the_defaults_of_kubernetes() -> None:
     bare = convert_as(Pod, {})
     assert bare == Pod()
     assert (bare.spec.priority, bare.spec.preemption_policy, bare.spec.resources) == (None, None, None)
@@ -252,7 +252,7 @@ def test_an_absent_field_means_what_kubernetes_means_by_it() -> None:
 # --- The view of a node ----------------------------------------------------------------------------------------------
 
 
-def test_what_is_read_of_a_node() -> None:
+def test_view_of_a_node() -> None:
     written = {
         "metadata": {"name": "n1"},
         "spec": {

@@ -163,11 +163,11 @@ from mooring.api.views.storage import (
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_read_of_each_kind(api_version: str, kind: str, written: dict[str, object], read: ApiObject) -> None:
+def test_view_of_each_kind(api_version: str, kind: str, written: dict[str, object], read: ApiObject) -> None:
     assert convert({"apiVersion": api_version, "kind": kind} | written) == read
 
 
-def test_a_claim_that_names_no_class_differs_from_one_that_wants_none() -> None:
+def test_an_absent_class_differs_from_an_empty_one() -> None:
     assert PersistentVolumeClaimSpec().storage_class_name is None
 
 
@@ -221,11 +221,11 @@ def test_a_claim_that_names_no_class_differs_from_one_that_wants_none() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_read_of_a_pods_volume(source: str, written: dict[str, object], read: Volume) -> None:
+def test_view_of_a_volume_of_a_pod(source: str, written: dict[str, object], read: Volume) -> None:
     assert convert_as(Volume, {source: written}) == read
 
 
-def test_an_ephemeral_volume_carries_a_claim() -> None:
+def test_view_of_an_ephemeral_volume() -> None:
     spec = {
         "accessModes": ["ReadWriteOnce"],
         "selector": None,

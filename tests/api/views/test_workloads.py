@@ -85,7 +85,7 @@ WEB = LabelSelector(match_labels={"app": "web"})
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_read_of_each_kind(api_version: str, kind: str, written: dict[str, object], read: ApiObject) -> None:
+def test_view_of_each_kind(api_version: str, kind: str, written: dict[str, object], read: ApiObject) -> None:
     assert convert({"apiVersion": api_version, "kind": kind} | written) == read
 
 
@@ -109,7 +109,7 @@ QUOTA: Document = {
 
 
 @pytest.mark.parametrize("document", [pytest.param(SLICE, id="a slice"), pytest.param(QUOTA, id="a quota")])
-def test_what_is_written_back_is_kept_whole(document: Document) -> None:
+def test_objects_that_are_written_back_keep_all_fields(document: Document) -> None:
     view = decode(msgspec.json.encode(document))
     assert isinstance(view, ObjectWithRaw)
     assert msgspec.json.decode(view.raw) == document
@@ -140,7 +140,7 @@ def test_a_role_keeps_its_rules_as_they_are_written() -> None:
 # --- The view of a definition of a custom kind -----------------------------------------------------------------------
 
 
-def test_what_is_read_of_a_definition() -> None:
+def test_view_of_a_definition() -> None:
     names = {"plural": "widgets", "kind": "Widget", "listKind": "WidgetList"}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
     written = {
@@ -166,7 +166,7 @@ def test_what_is_read_of_a_definition() -> None:
 # --- The view of a lease ---------------------------------------------------------------------------------------------
 
 
-def test_what_is_read_of_a_lease() -> None:
+def test_view_of_a_lease() -> None:
     written = {
         "metadata": {"name": "n1", "namespace": "kube-node-lease"},
         "spec": {"holderIdentity": "n1", "renewTime": "2024-06-12T22:21:21.000001Z", "leaseDurationSeconds": 40},

@@ -66,9 +66,9 @@ def guarded(
 
 def test_admin_access_without_the_namespace_label_is_forbidden() -> None:
     spec = {"devices": {"requests": [{"name": "r", "exactly": {"adminAccess": True}}]}}
-    wanted = [f"spec.devices.requests[0].adminAccess: {NOT_ADMIN}"]
-    assert guarded(RESOURCE_CLAIM, {"spec": spec}) == wanted
-    assert guarded(RESOURCE_CLAIM_TEMPLATE, {"spec": {"spec": spec}}) == wanted
+    expected = [f"spec.devices.requests[0].adminAccess: {NOT_ADMIN}"]
+    assert guarded(RESOURCE_CLAIM, {"spec": spec}) == expected
+    assert guarded(RESOURCE_CLAIM_TEMPLATE, {"spec": {"spec": spec}}) == expected
     assert guarded(RESOURCE_CLAIM, {"spec": {"devices": {"requests": [{"name": "r"}]}}}) == []
 
 

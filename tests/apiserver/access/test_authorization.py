@@ -202,7 +202,7 @@ def test_a_rule_allows_matching_requests(rule: Document, request_text: str, is_a
 
 
 @pytest.mark.parametrize(
-    ("held", "wanted", "missing"),
+    ("held", "requested", "missing"),
     [
         pytest.param([may("get list", "pods")], [may("get", "pods")], [], id="a subset"),
         pytest.param(
@@ -246,14 +246,16 @@ def test_a_rule_allows_matching_requests(rule: Document, request_text: str, is_a
         pytest.param([], [may("get")], [], id="a rule without resources"),
     ],
 )
-def test_uncovered_returns_the_missing_rules(held: list[Document], wanted: list[Document], missing: list[str]) -> None:
-    found = uncovered(rules_of({"rules": held}), rules_of({"rules": wanted}))
+def test_uncovered_returns_the_missing_rules(
+    held: list[Document], requested: list[Document], missing: list[str]
+) -> None:
+    found = uncovered(rules_of({"rules": held}), rules_of({"rules": requested}))
     assert [str(rule) for rule in found] == missing
 
 
 def test_compacted_merges_rules_of_the_same_resource() -> None:
-    wanted = rules_of({"rules": [may("get list", "pods secrets"), may("get post", paths="/a")]})
-    assert sorted(str(rule) for rule in compacted(uncovered([], wanted))) == [
+    requested = rules_of({"rules": [may("get list", "pods secrets"), may("get post", paths="/a")]})
+    assert sorted(str(rule) for rule in compacted(uncovered([], requested))) == [
         '{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}',
         '{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}',
         '{NonResourceURLs:["/a"], Verbs:["get"]}',
@@ -278,11 +280,11 @@ def test_rules_are_compared_by_value() -> None:
 
 def test_a_rule_with_too_many_combinations_is_compared_as_a_whole() -> None:
     many = " ".join(f"n{number}" for number in range(1_000))
-    wanted = rules_of({"rules": [may(many, many, many)]})
+    requested = rules_of({"rules": [may(many, many, many)]})
     held = rules_of({"rules": [may("get", "pods")]})
-    assert wanted[0].parts_count() == 1_000_000_000
-    assert uncovered(held, wanted) == list(wanted)
-    assert uncovered(rules_of({"rules": [may("*", "*", "*")]}), wanted) == []
+    assert requested[0].parts_count() == 1_000_000_000
+    assert uncovered(held, requested) == list(requested)
+    assert uncovered(rules_of({"rules": [may("*", "*", "*")]}), requested) == []
 
 
 def test_parts_count_equals_the_number_of_parts() -> None:

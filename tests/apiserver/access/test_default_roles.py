@@ -136,9 +136,9 @@ def _with(document: Document, **changes: Any) -> Document:
     return {**deepcopy(document), **changes}
 
 
-@pytest.mark.parametrize("wanted", [ROLE, AGGREGATED, BINDING], ids=["a role", "an aggregated role", "a binding"])
-def test_a_complete_default_object_is_not_changed(wanted: Document) -> None:
-    assert reconciled(deepcopy(wanted), wanted) is None
+@pytest.mark.parametrize("default", [ROLE, AGGREGATED, BINDING], ids=["a role", "an aggregated role", "a binding"])
+def test_a_complete_default_object_is_not_changed(default: Document) -> None:
+    assert reconciled(deepcopy(default), default) is None
 
 
 def test_missing_rules_are_added_and_others_stay() -> None:

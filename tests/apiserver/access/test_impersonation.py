@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.access.authorization import AuthorizerChain
-from mooring.apiserver.access.impersonation import Impersonation, wanted_user
+from mooring.apiserver.access.impersonation import Impersonation, requested_user
 from mooring.client.errors import BadRequestError, ForbiddenError
 from mooring.serving.users import NODE_NAME_KEY, User
 from tests.apiserver.access.builders import authorizer, binding, may, request_attributes, role, user
@@ -45,8 +45,8 @@ def _impersonation(*rules: Document, who: str = "limited") -> Impersonation:
         ),
     ],
 )
-def test_wanted_user_reads_the_impersonation_headers(headers: list[tuple[str, str]], expected: User | None) -> None:
-    assert wanted_user(headers) == expected
+def test_requested_user_reads_the_impersonation_headers(headers: list[tuple[str, str]], expected: User | None) -> None:
+    assert requested_user(headers) == expected
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ def test_wanted_user_reads_the_impersonation_headers(headers: list[tuple[str, st
 )
 def test_groups_without_a_user_are_rejected(headers: list[tuple[str, str]], printed: str) -> None:
     with pytest.raises(BadRequestError) as rejected:
-        wanted_user(headers)
+        requested_user(headers)
     assert rejected.value.message == f"requested {printed} without impersonating a user name"
 
 
 @pytest.mark.parametrize(
-    ("wanted", "groups"),
+    ("requested", "groups"),
     [
         pytest.param(User("bob"), ("system:authenticated",), id="a user"),
         pytest.param(User("bob", groups=("g",)), ("g", "system:authenticated"), id="a user in a group"),
@@ -92,19 +92,19 @@ def test_groups_without_a_user_are_rejected(headers: list[tuple[str, str]], prin
         ),
     ],
 )
-def test_system_masters_may_impersonate_any_user(wanted: User, groups: tuple[str, ...]) -> None:
-    actual = _impersonation().impersonated(wanted, request_attributes(ROOT, "list pods in web"))
-    assert (actual.name, actual.groups) == (wanted.name, groups)
+def test_system_masters_may_impersonate_any_user(requested: User, groups: tuple[str, ...]) -> None:
+    actual = _impersonation().impersonated(requested, request_attributes(ROOT, "list pods in web"))
+    assert (actual.name, actual.groups) == (requested.name, groups)
 
 
 def test_impersonation_takes_over_uid_and_extra() -> None:
-    wanted = User("bob", "7", (), {"scope": ("a",)})
-    actual = _impersonation().impersonated(wanted, request_attributes(ROOT, "list pods in web"))
+    requested = User("bob", "7", (), {"scope": ("a",)})
+    actual = _impersonation().impersonated(requested, request_attributes(ROOT, "list pods in web"))
     assert (actual.uid, actual.extra) == ("7", {"scope": ("a",)})
 
 
 @pytest.mark.parametrize(
-    ("wanted", "message"),
+    ("requested", "message"),
     [
         pytest.param(
             User("bob"),
@@ -132,9 +132,9 @@ def test_impersonation_takes_over_uid_and_extra() -> None:
         ),
     ],
 )
-def test_impersonation_fails_with_the_error_of_the_first_mode(wanted: User, message: str) -> None:
+def test_impersonation_fails_with_the_error_of_the_first_mode(requested: User, message: str) -> None:
     with pytest.raises(ForbiddenError) as rejected:
-        _impersonation().impersonated(wanted, request_attributes("limited", "list pods in web"))
+        _impersonation().impersonated(requested, request_attributes("limited", "list pods in web"))
     assert rejected.value.message == message
 
 
@@ -143,7 +143,7 @@ LEGACY_REST = may("impersonate", "uids userextras/scope", AUTHENTICATION)
 
 
 @pytest.mark.parametrize(
-    ("rules", "wanted"),
+    ("rules", "requested"),
     [
         pytest.param([LEGACY], User("bob", groups=("g",)), id="legacy: a user in a group"),
         pytest.param([LEGACY], User(ROBOT), id="legacy: a service account"),
@@ -192,9 +192,9 @@ LEGACY_REST = may("impersonate", "uids userextras/scope", AUTHENTICATION)
         ),
     ],
 )
-def test_an_allowed_user_impersonates_another_user(rules: list[Document], wanted: User) -> None:
-    actual = _impersonation(*rules).impersonated(wanted, request_attributes("limited", "list pods in web"))
-    assert actual.name == wanted.name
+def test_an_allowed_user_impersonates_another_user(rules: list[Document], requested: User) -> None:
+    actual = _impersonation(*rules).impersonated(requested, request_attributes("limited", "list pods in web"))
+    assert actual.name == requested.name
 
 
 ON_PODS = may("impersonate-on:user-info:list", "pods")
@@ -202,7 +202,7 @@ USERS = may("impersonate:user-info", "users", AUTHENTICATION)
 
 
 @pytest.mark.parametrize(
-    ("rules", "wanted", "message"),
+    ("rules", "requested", "message"),
     [
         pytest.param(
             [ON_PODS],
@@ -267,9 +267,9 @@ USERS = may("impersonate:user-info", "users", AUTHENTICATION)
         ),
     ],
 )
-def test_every_impersonated_attribute_must_be_allowed(rules: list[Document], wanted: User, message: str) -> None:
+def test_every_impersonated_attribute_must_be_allowed(rules: list[Document], requested: User, message: str) -> None:
     with pytest.raises(ForbiddenError) as rejected:
-        _impersonation(*rules).impersonated(wanted, request_attributes("limited", "list pods in web"))
+        _impersonation(*rules).impersonated(requested, request_attributes("limited", "list pods in web"))
     assert rejected.value.message == message
 
 

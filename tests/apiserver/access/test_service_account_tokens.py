@@ -290,7 +290,8 @@ def test_a_forged_token_is_rejected_and_a_token_of_another_issuer_is_ignored() -
     forger = ServiceAccountTokens(strangers, cluster.clock, Entropy(1), cluster.lookup)
     with pytest.raises(InvalidTokenError, match="invalid signature, no keys found"):
         cluster.tokens.authenticate(forger.issue(cluster.account, lifetime_s=600, audiences=[ISSUER]), [ISSUER])
-    foreign = ServiceAccountTokens(strangers, cluster.clock, Entropy(1), cluster.lookup, issuer="https://else")
+    foreign = ServiceAccountTokens(strangers, cluster.clock, Entropy(1), cluster.lookup)
+    foreign.issuer = "https://else"
     token = foreign.issue(cluster.account, lifetime_s=600, audiences=[ISSUER])
     assert cluster.tokens.authenticate(token, [ISSUER]) is None
     assert cluster.tokens.authenticate("plain", [ISSUER]) is None

@@ -59,9 +59,9 @@ class RoleOfN1:
     """A role that allows n1 the audience `audit` for tokens of the account `robot`."""
 
     def authorize(self, attributes: Attributes) -> AuthorizationDecision:
-        wanted = (attributes.user, attributes.verb, attributes.namespace, attributes.resource, attributes.name)
+        requested = (attributes.user, attributes.verb, attributes.namespace, attributes.resource, attributes.name)
         allowed = (N1, "request-serviceaccounts-token-audience", NS, "audit", "robot")
-        return AuthorizationDecision(wanted == allowed and not attributes.api_group)
+        return AuthorizationDecision(requested == allowed and not attributes.api_group)
 
     def rules_for(self, user: User, namespace: str) -> SubjectRules:
         raise AssertionError("NodeRestriction must not call rules_for")

@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.api.document import Document
+from mooring.api.well_known import LAST_APPLIED
 from mooring.apiserver.apply.managers import APPLY, UPDATE, ManagerId, manager_id
 from mooring.apiserver.apply.patch import (
-    ANNOTATION,
-    ANNOTATIONS_BYTES_MAX,
     applied_by_client,
     apply_patch,
     conflict_error,
@@ -26,6 +25,7 @@ from mooring.apiserver.apply.patch import (
     unreadable,
     update_last_applied_annotation,
 )
+from mooring.apiserver.validation.metadata import ANNOTATIONS_BYTES_MAX
 from mooring.client.errors import BadRequestError, ConflictError, ServerError, StatusError
 from tests.apiserver.apply.builders import (
     CONFIG_MAP,
@@ -90,7 +90,7 @@ def test_several_conflicts_are_listed_by_manager() -> None:
     ],
 )
 def test_applied_by_client_reads_the_last_applied_annotation(annotation: str, fields: str | None) -> None:
-    live = config_map({"a": "1", "b": "3"}, annotations={ANNOTATION: annotation})
+    live = config_map({"a": "1", "b": "3"}, annotations={LAST_APPLIED: annotation})
     found = applied_by_client(CONFIG_MAP, "v1", live)
     assert (None if found is None else [path for path in shown(found) if path.startswith(".data")]) == (
         None if fields is None else [fields]
@@ -98,11 +98,11 @@ def test_applied_by_client_reads_the_last_applied_annotation(annotation: str, fi
 
 
 def test_update_last_applied_annotation_replaces_the_annotation() -> None:
-    document = config_map({"a": "1"}, annotations={ANNOTATION: "old", "x": "y"})
-    update_last_applied_annotation(document, config_map({"a": "<"}, annotations={ANNOTATION: "z", "k": "v"}))
+    document = config_map({"a": "1"}, annotations={LAST_APPLIED: "old", "x": "y"})
+    update_last_applied_annotation(document, config_map({"a": "<"}, annotations={LAST_APPLIED: "z", "k": "v"}))
     assert document["metadata"]["annotations"] == {
         "x": "y",
-        ANNOTATION: '{"apiVersion":"v1","data":{"a":"\\u003c"},"kind":"ConfigMap",'
+        LAST_APPLIED: '{"apiVersion":"v1","data":{"a":"\\u003c"},"kind":"ConfigMap",'
         '"metadata":{"annotations":{"k":"v"},"name":"c"}}\n',
     }
 
@@ -114,7 +114,7 @@ def test_update_last_applied_annotation_adds_no_annotation() -> None:
 
 
 def test_update_last_applied_annotation_drops_an_annotation_that_is_too_long() -> None:
-    document = config_map({"a": "1"}, annotations={ANNOTATION: "old"})
+    document = config_map({"a": "1"}, annotations={LAST_APPLIED: "old"})
     update_last_applied_annotation(document, config_map({"a": "x" * ANNOTATIONS_BYTES_MAX}))
     assert document["metadata"]["annotations"] == {}
 

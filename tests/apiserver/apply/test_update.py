@@ -337,11 +337,11 @@ def test_the_entry_of_a_scale_update_has_no_time() -> None:
 
 def test_an_applier_of_the_scale_keeps_its_entry() -> None:
     live = scale(1, scale_entries([APPLIER], PATHS))
-    wanted = {"apiVersion": SCALE_VERSION, "kind": "Scale", "metadata": {"name": "d"}, "spec": {"replicas": 3}}
+    scale_document = {"apiVersion": SCALE_VERSION, "kind": "Scale", "metadata": {"name": "d"}, "spec": {"replicas": 3}}
     new = apply_as(
         SCALE,
         live,
-        wanted,
+        scale_document,
         manager="hpa",
         api_version=SCALE_VERSION,
         kind="Scale",

@@ -162,9 +162,9 @@ def test_is_true_and_condition_of_read_conditions() -> None:
 
 
 def test_the_time_of_a_condition_changes_with_its_status_only() -> None:
-    wanted = condition("Terminating", is_met=True, reason="R", message="m")
-    status = with_condition({}, wanted, NOW)
-    assert status == {"conditions": [{**wanted, "lastTransitionTime": NOW}]}
+    terminating = condition("Terminating", is_met=True, reason="R", message="m")
+    status = with_condition({}, terminating, NOW)
+    assert status == {"conditions": [{**terminating, "lastTransitionTime": NOW}]}
     other = condition("Terminating", is_met=True, reason="S", message="n")
     assert with_condition(status, other, LATER) == {"conditions": [{**other, "lastTransitionTime": NOW}]}
     done = condition("Terminating", is_met=False, reason="S", message="n")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.api.document import Document
+from mooring.api.document import Document, same_json
 from mooring.apiserver.custom.schema import (
     CorrelatedValue,
     FieldPathError,
@@ -14,7 +14,6 @@ from mooring.apiserver.custom.schema import (
     any_schema,
     read_field_path,
     read_schema,
-    same_json,
     schemas_in,
 )
 from tests.apiserver.custom.definitions import fields, ruled

@@ -10,7 +10,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call, FieldValidation
-from mooring.apiserver.custom.scaling import ScalePaths, scale_rules, validate_actual, validate_wanted
+from mooring.apiserver.custom.scaling import ScalePaths, scale_rules, validate_spec_replicas, validate_status_replicas
 from mooring.apiserver.custom.schema import read_schema
 from mooring.apiserver.custom.serving import CustomBodies, deprecation_warning, resources_of, stored_resource
 from mooring.apiserver.wire.examine import DecodingError
@@ -217,11 +217,13 @@ def test_absent_replicas_are_errors() -> None:
 )
 def test_replicas_in_the_spec_are_validated(replicas: Any, message: str) -> None:
     spec = {} if replicas is None else {"replicas": replicas}
-    assert [error.message for error in validate_wanted(scaled_widget(spec), PATHS)] == ([message] if message else [])
+    assert [error.message for error in validate_spec_replicas(scaled_widget(spec), PATHS)] == (
+        [message] if message else []
+    )
 
 
 def test_replicas_and_selector_in_the_status_are_validated() -> None:
-    errors = validate_actual(scaled_widget(status={"replicas": -1, "selector": 5}), PATHS)
+    errors = validate_status_replicas(scaled_widget(status={"replicas": -1, "selector": 5}), PATHS)
     assert [error.message for error in errors] == [
         ".status.replicas: Invalid value: -1: should be a non-negative integer",
         '.status.selector: Invalid value: "": .status.selector accessor error: 5 is of the type int64, expected string',

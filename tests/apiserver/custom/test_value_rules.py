@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.document import Document
+from mooring.api.document import Document, same_json
 from mooring.apiserver.custom import value_rules
 from mooring.apiserver.custom.formats import check_of, known_format
-from mooring.apiserver.custom.schema import CorrelatedValue, json_identity, read_schema, same_json
+from mooring.apiserver.custom.schema import CorrelatedValue, json_identity, read_schema
 from mooring.apiserver.custom.value_rules import (
     MESSAGE_BYTES_MAX,
     NumberRules,

@@ -222,6 +222,27 @@ def test_verbose_health_checks(path: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "code", "body"),
+    [
+        pytest.param("/readyz", 500, "[+]ping ok\n[-]nodes failed: reason withheld\nreadyz check failed\n", id="ready"),
+        pytest.param("/livez", 200, "ok", id="alive"),
+        pytest.param("/readyz?exclude=nodes", 200, "ok", id="the failing check is excluded"),
+        pytest.param("/readyz/ping", 200, "ok", id="one check"),
+        pytest.param("/readyz/nodes", 500, "internal server error: no nodes\n", id="the failing check"),
+        pytest.param("/livez/nodes", 404, "404 page not found\n", id="a check of another page"),
+    ],
+)
+def test_health_checks_of_a_server_that_is_not_ready(path: str, code: int, body: str) -> None:
+    async def scenario(api: Served) -> None:
+        api.api_server.ready_checks["nodes"] = lambda: "no nodes"
+        async with api.session.get(api.url(path)) as response:
+            assert (response.status, await response.text()) == (code, body)
+            assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+
+    run_scenario(scenario)
+
+
+@pytest.mark.parametrize(
     "is_anonymous_allowed",
     [pytest.param(True, id="anonymous requests allowed"), pytest.param(False, id="anonymous requests rejected")],
 )

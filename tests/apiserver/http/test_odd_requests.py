@@ -261,9 +261,9 @@ def test_the_field_manager_of_a_token_request_is_recorded() -> None:
     async def main() -> tuple[int, dict[str, Any], int]:
         async with asyncio.timeout(LIMIT_S), served() as api:
             await api.session.post(api.url(accounts), json={"metadata": {"name": "robot"}})
-            wanted = {"spec": {"audiences": ["https://kubernetes.default.svc"]}}
+            token_request = {"spec": {"audiences": ["https://kubernetes.default.svc"]}}
             url = api.url(f"{accounts}/robot/token?fieldManager=kubectl")
-            async with api.session.post(url, json=wanted) as response:
+            async with api.session.post(url, json=token_request) as response:
                 code, issued = response.status, await response.json()
             bearer = {"Authorization": f"Bearer {issued['status']['token']}"}
             async with api.session.get(api.url("/api"), headers=bearer) as response:

@@ -80,13 +80,13 @@ def test_namespaces_are_read_patched_and_listed(core: Any) -> None:
 def test_deployments_and_their_subresources(api: Any) -> None:
     apps = client.AppsV1Api(api)
     template = client.V1PodTemplateSpec(metadata=client.V1ObjectMeta(labels=LABELS), spec=pod("x").spec)
-    wanted = client.V1Deployment(
+    deployment = client.V1Deployment(
         metadata=client.V1ObjectMeta(name="web"),
         spec=client.V1DeploymentSpec(
             replicas=2, selector=client.V1LabelSelector(match_labels=LABELS), template=template
         ),
     )
-    created = apps.create_namespaced_deployment(NAMESPACE, wanted)
+    created = apps.create_namespaced_deployment(NAMESPACE, deployment)
     assert created.spec.strategy.rolling_update.max_surge == "25%"
     assert created.metadata.generation == 1
     scale = apps.read_namespaced_deployment_scale("web", NAMESPACE)
@@ -214,7 +214,7 @@ def test_a_watch_from_a_compacted_resource_version_is_410(core: Any, up: Up) -> 
 # ------------------------------------------------------------------------------------------------- custom and dynamic
 
 
-def test_custom_objects_with_the_custom_objects_api_and_the_dynamic_client(api: Any) -> None:
+def test_custom_objects_with_the_custom_objects_api_and_the_dynamic_client(api: Any, tmp_path: Path) -> None:
     schema = {
         "type": "object",
         "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer", "maximum": 9}}}},
@@ -236,14 +236,19 @@ def test_custom_objects_with_the_custom_objects_api_and_the_dynamic_client(api: 
     with pytest.raises(ApiException) as caught:
         custom.patch_namespaced_custom_object("example.com", "v1", NAMESPACE, "boats", "tug", {"spec": {"size": 10}})
     assert shown(caught.value)[:2] == (422, "Invalid")
-    found = dynamic.DynamicClient(api).resources.get(api_version="example.com/v1", kind="Boat")
+    found = dynamic_client(api, tmp_path).resources.get(api_version="example.com/v1", kind="Boat")
     assert found.get(name="tug", namespace=NAMESPACE).spec.size == 4
     assert [item.metadata.name for item in found.get(namespace=NAMESPACE).items] == ["tug"]
     custom.delete_namespaced_custom_object("example.com", "v1", NAMESPACE, "boats", "tug")
 
 
-def test_the_dynamic_client_finds_every_built_in_kind(api: Any) -> None:
-    resources = dynamic.DynamicClient(api).resources
+def dynamic_client(api: Any, directory: Path) -> Any:
+    """By default the client keeps the discovery of a server by its port, in the folder for temporary files."""
+    return dynamic.DynamicClient(api, cache_file=str(directory / "discovery.json"))
+
+
+def test_the_dynamic_client_finds_every_built_in_kind(api: Any, tmp_path: Path) -> None:
+    resources = dynamic_client(api, tmp_path).resources
     for kind in kinds.all_kinds():
         assert resources.get(api_version=kind.api_version, kind=kind.kind).name == kind.plural
     assert client.VersionApi(api).get_code().git_version.startswith("v1.36")

@@ -16,10 +16,10 @@ from mooring.apiserver.kinds.csi_storage_capacity import (
     validate_storage_capacity_update,
 )
 from mooring.apiserver.kinds.volume_attachment import (
-    keep_metadata,
     validate_volume_attachment,
     validate_volume_attachment_update,
 )
+from mooring.apiserver.strategy import keep_metadata
 from tests.apiserver.core_documents import call, changed, created, document, messages, strategy
 
 

@@ -167,8 +167,8 @@ def test_the_selector_cannot_be_changed() -> None:
 
 def test_a_status_update_changes_neither_spec_nor_labels() -> None:
     old = created(body("Deployment")).obj
-    wanted = changed(old, status={"replicas": 1}, spec__replicas=5, metadata__labels={"a": "b"}, kind="Deployment")
-    outcome = updated({**wanted, "apiVersion": "apps/v1"}, old, "status")
+    new = changed(old, status={"replicas": 1}, spec__replicas=5, metadata__labels={"a": "b"}, kind="Deployment")
+    outcome = updated({**new, "apiVersion": "apps/v1"}, old, "status")
     assert outcome.errors == []
     assert outcome.obj["spec"] == old["spec"]
     assert outcome.obj["status"] == {"replicas": 1}

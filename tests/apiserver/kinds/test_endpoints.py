@@ -54,7 +54,7 @@ ADDRESSES = [{"ip": "1.2.3.4"}]
 def test_subsets_are_validated(subset: Document, errors: list[str]) -> None:
     found = messages(validate_subsets(document(ENDPOINTS, subsets=[subset])))
     assert len(found) == len(errors)
-    assert all(message.startswith(wanted) for message, wanted in zip(found, errors, strict=True)), found
+    assert all(message.startswith(expected) for message, expected in zip(found, errors, strict=True)), found
 
 
 BAD = [{"addresses": [{"ip": "127.0.0.1"}]}]

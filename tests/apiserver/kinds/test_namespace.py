@@ -66,8 +66,8 @@ def test_finalizers_are_known_or_qualified(finalizers: list[str], errors: list[s
 )
 def test_the_phase_must_match_the_deletion_timestamp(metadata: dict[str, str], phase: str, detail: str) -> None:
     namespace = document(NAMESPACE, metadata, status={"phase": phase})
-    wanted = [f'status.Phase: Invalid value: "{phase}": {detail}'] if detail else []
-    assert messages(validate_namespace_status(namespace)) == wanted
+    expected = [f'status.Phase: Invalid value: "{phase}": {detail}'] if detail else []
+    assert messages(validate_namespace_status(namespace)) == expected
 
 
 def test_a_new_namespace_is_active_and_has_the_kubernetes_finalizer() -> None:

@@ -28,7 +28,7 @@ def test_allocatable_defaults_to_the_rounded_capacity() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "wanted"),
+    ("spec", "expected"),
     [
         pytest.param({}, {}, id="no range"),
         pytest.param({"podCIDR": FIRST}, {"podCIDR": FIRST, "podCIDRs": [FIRST]}, id="one"),
@@ -40,11 +40,11 @@ def test_allocatable_defaults_to_the_rounded_capacity() -> None:
         ),
     ],
 )
-def test_pod_cidr_and_pod_cidrs_are_synchronized(spec: Document, wanted: Document) -> None:
+def test_pod_cidr_and_pod_cidrs_are_synchronized(spec: Document, expected: Document) -> None:
     node: Document = {"spec": dict(spec), "status": {}}
     strategy_of(NODE).default(node)
     strategy_of(NODE).default(node)
-    assert node["spec"] == wanted
+    assert node["spec"] == expected
 
 
 REFERENCE = {"namespace": "web", "name": "kubelet", "kubeletConfigKey": "config"}

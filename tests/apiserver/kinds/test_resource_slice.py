@@ -359,9 +359,9 @@ def test_driver_names_in_upper_case_have_a_warning() -> None:
         document(RESOURCE_SLICE, spec=slice_spec(driver="D.example.com")),
         strategy(RESOURCE_SLICE),
     )
-    wanted = ['spec.driver: driver names should be lowercase; "D.example.com" contains uppercase characters']
-    assert kind_strategy.warnings_on_create(made, call(RESOURCE_SLICE)) == wanted
-    assert kind_strategy.warnings_on_update(made, made, call(RESOURCE_SLICE)) == wanted
+    expected = ['spec.driver: driver names should be lowercase; "D.example.com" contains uppercase characters']
+    assert kind_strategy.warnings_on_create(made, call(RESOURCE_SLICE)) == expected
+    assert kind_strategy.warnings_on_update(made, made, call(RESOURCE_SLICE)) == expected
     assert kind_strategy.warnings_on_create(document(RESOURCE_SLICE, spec=slice_spec()), call(RESOURCE_SLICE)) == []
 
 

@@ -122,11 +122,11 @@ OLD_LABEL = [{"matchLabelExpressions": [{"key": "beta.kubernetes.io/os", "values
 def test_deprecated_labels_in_topologies_have_a_warning() -> None:
     made = document(STORAGE_CLASS, provisioner="a/b", allowedTopologies=OLD_LABEL)
     assert created(STORAGE_CLASS, made) == []
-    wanted = [
+    expected = [
         'allowedTopologies[0].matchLabelExpressions[0].key: deprecated since v1.14; use "kubernetes.io/os" instead'
     ]
-    assert strategy(STORAGE_CLASS).warnings_on_create(made, call(STORAGE_CLASS)) == wanted
-    assert strategy(STORAGE_CLASS).warnings_on_update(made, made, call(STORAGE_CLASS)) == wanted
+    assert strategy(STORAGE_CLASS).warnings_on_create(made, call(STORAGE_CLASS)) == expected
+    assert strategy(STORAGE_CLASS).warnings_on_update(made, made, call(STORAGE_CLASS)) == expected
 
 
 def test_an_update_is_validated_as_new_and_as_a_change() -> None:

@@ -37,7 +37,7 @@ JOB_SPEC: Document = {"template": TEMPLATE}
 
 
 @pytest.mark.parametrize(
-    ("kind", "obj", "wanted"),
+    ("kind", "obj", "expected"),
     [
         pytest.param(
             kinds.NODE, {}, ["Unknown", "<none>", "40s", "", *["<none>"] * 2, *["<unknown>"] * 3], id="a node"
@@ -366,10 +366,10 @@ JOB_SPEC: Document = {"template": TEMPLATE}
         pytest.param(kinds.CUSTOM_RESOURCE_DEFINITION, {}, [MADE], id="a definition"),
     ],
 )
-def test_table_rows_of_kinds(kind: Kind, obj: Document, wanted: list[Cell]) -> None:
+def test_table_rows_of_kinds(kind: Kind, obj: Document, expected: list[Cell]) -> None:
     found = cells(kind, obj)
-    assert found == ["x", *wanted]
-    assert [type(cell) for cell in found] == [type(cell) for cell in ["x", *wanted]]
+    assert found == ["x", *expected]
+    assert [type(cell) for cell in found] == [type(cell) for cell in ["x", *expected]]
 
 
 def test_the_default_storage_class_is_marked_in_its_row() -> None:
@@ -378,7 +378,7 @@ def test_the_default_storage_class_is_marked_in_its_row() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "event", "wanted"),
+    ("kind", "event", "expected"),
     [
         pytest.param(
             kinds.CORE_EVENT,
@@ -416,8 +416,8 @@ def test_the_default_storage_class_is_marked_in_its_row() -> None:
         ),
     ],
 )
-def test_table_rows_of_events(kind: Kind, event: Document, wanted: list[Cell]) -> None:
-    assert cells(kind, event) == wanted
+def test_table_rows_of_events(kind: Kind, event: Document, expected: list[Cell]) -> None:
+    assert cells(kind, event) == expected
 
 
 NOT_DESCRIBED = (kinds.RUNTIME_CLASS, "Handler")

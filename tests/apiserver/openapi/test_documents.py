@@ -59,8 +59,8 @@ def test_every_schema_referenced_in_openapi_v3_exists() -> None:
     for name in shared().index()["paths"]:
         text = json.dumps(v3(name))
         schemas = v3(name)["components"]["schemas"]
-        wanted = {part.partition('"')[0] for part in text.split("#/components/schemas/")[1:]}
-        assert wanted <= set(schemas), name
+        expected = {part.partition('"')[0] for part in text.split("#/components/schemas/")[1:]}
+        assert expected <= set(schemas), name
 
 
 def test_the_openapi_v2_document_contains_everything_it_references() -> None:
@@ -68,8 +68,8 @@ def test_the_openapi_v2_document_contains_everything_it_references() -> None:
     assert document["swagger"] == "2.0"
     text = json.dumps(document)
     for prefix, section in (("#/definitions/", "definitions"), ("#/parameters/", "parameters")):
-        wanted = {part.partition('"')[0] for part in text.split(prefix)[1:]}
-        assert wanted <= set(document[section])
+        expected = {part.partition('"')[0] for part in text.split(prefix)[1:]}
+        assert expected <= set(document[section])
     patch = document["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]["patch"]
     assert patch["x-kubernetes-action"] == "patch"
     assert patch["x-kubernetes-group-version-kind"] == {"group": "", "kind": "Pod", "version": "v1"}
@@ -185,8 +185,8 @@ def spec_of(schema: Document) -> Document:
 def test_custom_schemas_are_converted_for_each_openapi_version(
     given: Document, of_v3: Document, of_v2: Document
 ) -> None:
-    for version, wanted in ((V3, of_v3), (V2, of_v2)):
-        assert custom_schema(RESOURCE, spec_of(given), version)["properties"]["spec"] == wanted
+    for version, expected in ((V3, of_v3), (V2, of_v2)):
+        assert custom_schema(RESOURCE, spec_of(given), version)["properties"]["spec"] == expected
 
 
 def test_an_embedded_resource_has_the_fields_of_every_object() -> None:

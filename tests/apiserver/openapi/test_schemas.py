@@ -29,7 +29,7 @@ def ref(name: str) -> Document:
 
 
 @pytest.mark.parametrize(
-    ("struct", "field", "wanted"),
+    ("struct", "field", "expected"),
     [
         pytest.param("Container", "name", {"type": "string", "default": ""}, id="always written"),
         pytest.param("Container", "image", {"type": "string"}, id="left out when empty"),
@@ -94,10 +94,10 @@ def ref(name: str) -> Document:
         pytest.param("HostPathVolumeSource", "path", {"type": "string", "default": ""}),
     ],
 )
-def test_field_schemas(struct: str, field: str, wanted: Document) -> None:
+def test_field_schemas(struct: str, field: str, expected: Document) -> None:
     found = v3(struct)["properties"][field]
     found.pop("description", None)
-    assert found == wanted
+    assert found == expected
 
 
 def test_struct_schemas() -> None:
@@ -152,10 +152,10 @@ def test_openapi_v2_schemas_have_no_defaults_and_no_all_of() -> None:
     ],
 )
 def test_special_types_have_their_own_schemas(name: str, of_v3: Document, of_v2: Document) -> None:
-    for version, wanted in ((V3, of_v3), (V2, of_v2)):
+    for version, expected in ((V3, of_v3), (V2, of_v2)):
         schemas = Schemas(version, ())
         schemas.need_special(name)
-        assert schemas.found[name] == wanted
+        assert schemas.found[name] == expected
 
 
 def test_a_schema_includes_the_schemas_it_references() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 from mooring.api.document import Document
 from mooring.api.kinds import POD, Kind
 from mooring.apiserver.admission.interface import Admission, AdmissionChain
-from mooring.apiserver.apply.kind_schema import KindSchema, kind_schema_of_struct
 from mooring.apiserver.call import Call
 from mooring.apiserver.registry.context import NOTHING_RESERVED, RegistryContext, Reservation
 from mooring.apiserver.registry.object_storage import ObjectStorage, StoreLookup
@@ -35,7 +34,6 @@ class RegistryFixture:
             lookup=lookup,
             admission=AdmissionChain(mutating, (), lookup),
             entropy=Entropy(1),
-            kind_schema_of=_kind_schema_of,
             reserve=_nothing_reserved,
             released=_nothing_released,
             worker=worker,
@@ -69,11 +67,6 @@ def call(kind: Kind, name: str, subresource: str = "", *, is_dry_run: bool = Fal
         subresource=subresource,
         is_dry_run=is_dry_run,
     )
-
-
-def _kind_schema_of(resource: Resource) -> KindSchema:
-    assert resource.struct is not None
-    return kind_schema_of_struct(resource.struct, resource.kind.api_version, resource.kind.kind)
 
 
 async def _nothing_reserved(resource: Resource, call: Call, obj: Document, old: Document | None) -> Reservation:

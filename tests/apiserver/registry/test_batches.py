@@ -214,9 +214,9 @@ POD_NAMES = ("a", "b", "missing", "Invalid Name", "")
 
 
 def histories_of_statuses(
-    wanted: Sequence[tuple[str, str, str, object]],
+    statuses: Sequence[tuple[str, str, str, object]],
 ) -> tuple[list[object], list[object]]:
-    """`wanted`: the namespace, name, uid and status of each patch."""
+    """`statuses`: the namespace, name, uid and status of each patch."""
     uids: dict[str, str] = {}
 
     async def prepare(client: LoopbackClient) -> None:
@@ -226,7 +226,7 @@ def histories_of_statuses(
     def patches() -> list[StatusPatch]:
         return [
             StatusPatch(namespace, name, uids.get(name, "") if uid == "its own" else uid, status)  # type: ignore[arg-type]
-            for namespace, name, uid, status in wanted
+            for namespace, name, uid, status in statuses
         ]
 
     async def batch(client: LoopbackClient) -> Outcomes:
@@ -238,8 +238,10 @@ def histories_of_statuses(
     async def single(client: LoopbackClient) -> Outcomes:
         return await one_by_one(
             [
-                client.patch(POD, each.namespace, each.name, each.body, form=PatchForm.STRATEGIC, subresource="status")
-                for each in patches()
+                client.patch(
+                    POD, patch.namespace, patch.name, patch.body, form=PatchForm.STRATEGIC, subresource="status"
+                )
+                for patch in patches()
             ]
         )
 
@@ -264,8 +266,8 @@ def test_patch_status_many_equals_patch_for_each_status(status: object) -> None:
         max_size=5,
     )
 )
-def test_patch_status_many_equals_patch_in_a_loop(wanted: list[tuple[str, str, str, object]]) -> None:
-    batch, single = histories_of_statuses(wanted)
+def test_patch_status_many_equals_patch_in_a_loop(statuses: list[tuple[str, str, str, object]]) -> None:
+    batch, single = histories_of_statuses(statuses)
     assert batch == single
 
 

@@ -110,9 +110,7 @@ def test_write_used_writes_once_per_revision_with_the_server_as_manager() -> Non
         await api_server.put(
             RESOURCE_QUOTA, "q", {"managedFields": [ENTRY]}, spec={"hard": {"pods": "2"}}, status=status
         )
-        writer = ServerStatusWriter(
-            api_server.context.object_storage, api_server.context.resources, api_server.context.kind_schema_of
-        )
+        writer = ServerStatusWriter(api_server.context.object_storage, api_server.context.resources)
         read = await api_server.get(RESOURCE_QUOTA, "q")
         outcomes = [await writer.write_used(read, {"pods": number}, NOW) for number in ("1", "2")]
         return outcomes, await api_server.get(RESOURCE_QUOTA, "q")

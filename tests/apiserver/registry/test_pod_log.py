@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,13 @@ from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD
 from mooring.apiserver.access.certificates import KUBELET_CLIENT
 from mooring.apiserver.access.keyring import Keyring
+from mooring.apiserver.http.request import Query
 from mooring.apiserver.registry.pod_log import (
     KubeletLogs,
     LogOptions,
     error_of_response,
     log_location,
     open_log,
-    read_log_options,
     redirected,
 )
 from mooring.client.errors import BadRequestError, InvalidError, NotFoundError, ServerError, StatusError
@@ -141,32 +141,16 @@ def test_logs_of_nodes_outside_of_this_process_are_read_from_remote_kubelets(
     assert log(spec, LogOptions(), node={}, logs=logs) == [f"a on {node_name}, elsewhere".encode()]
 
 
-class Parameters:
-    """The parameters of a request, as the handler reads them."""
-
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self._texts = texts
-
-    def text(self, name: str) -> str:
-        return self._texts.get(name, "")
-
-    def flag(self, name: str) -> bool:
-        return self._texts.get(name, "false") != "false"
-
-    def integer(self, name: str) -> int | None:
-        return int(self._texts[name]) if name in self._texts else None
-
-
 def test_log_options_are_read_from_query_parameters() -> None:
     given = {"container": "a", "follow": "true", "tailLines": "3", "sinceTime": "2026-01-01T01:00:00+01:00"}
-    assert read_log_options(Parameters(given)) == LogOptions(
+    assert Query({name: [text] for name, text in given.items()}).log_options() == LogOptions(
         container="a", follows=True, tail_lines=3, since_time="2026-01-01T00:00:00Z"
     )
 
 
 def test_an_invalid_since_time_is_rejected() -> None:
     with pytest.raises(BadRequestError, match='cannot parse "zz" as "2006"'):
-        read_log_options(Parameters({"sinceTime": "zz"}))
+        Query({"sinceTime": ["zz"]}).log_options()
 
 
 WEB_POD: Document = {"metadata": {"namespace": "ns", "name": "web"}}

@@ -158,9 +158,9 @@ async def outcome(api_server: ApiServer, kind: Kind, name: str, write: Write) ->
     call.field_manager, call.field_validation = "tester", write.validation
     try:
         if write.form is not None:
-            wanted = read_patch(msgspec.json.encode(write.what), write.form, call)
+            patch = read_patch(msgspec.json.encode(write.what), write.form, call)
             changed = await patches.patch(
-                api_server.context, resource, call, wanted, api_server.document_reader(resource, write.form)
+                api_server.context, resource, call, patch, api_server.document_reader(resource, write.form)
             )
         else:
             call.verb = "update"

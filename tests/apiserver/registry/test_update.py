@@ -224,8 +224,8 @@ def test_a_status_without_a_schema_is_compared_as_json(before: object, after: ob
             assert (waited_s := waited_s + 0.1) < ESTABLISHING_S_MAX
             await api_server.clock.wait(0.1)
         await client.create(resource.kind, NS, widget())
-        for wanted in (before, after):
-            patch = {"status": {"it": wanted}}
+        for value in (before, after):
+            patch = {"status": {"it": value}}
             await client.patch(resource.kind, NS, "a", patch, form=PatchForm.MERGE, subresource="status")
         stored = await client.get(resource.kind, NS, "a")
         assert b'"status":{"it":%b}' % msgspec.json.encode(after) in stored

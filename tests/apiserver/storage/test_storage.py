@@ -56,8 +56,8 @@ def test_list_accepts_a_revision(revision: str, limit: int, found: list[str]) ->
     async def scenario(client: Client, clock: VirtualClock) -> None:
         first = await create_all(client, config_map("a"))
         await create_all(client, config_map("b"))
-        wanted = first if revision == "first" else revision
-        assert names((await client.list(CONFIG_MAP, revision=wanted, limit=limit)).items) == found
+        requested = first if revision == "first" else revision
+        assert names((await client.list(CONFIG_MAP, revision=requested, limit=limit)).items) == found
 
     run_local(scenario)
 

@@ -35,8 +35,8 @@ CIDR_WANTED = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
     ],
 )
 def test_validate_ip_rejects_malformed_and_ambiguous_addresses(value: str, detail: str) -> None:
-    wanted = [f'a.ip: Invalid value: "{value}": {detail}'] if detail else []
-    assert messages(validate_ip(value, "a.ip")) == wanted
+    expected = [f'a.ip: Invalid value: "{value}": {detail}'] if detail else []
+    assert messages(validate_ip(value, "a.ip")) == expected
 
 
 def test_an_unchanged_ambiguous_address_is_accepted() -> None:
@@ -58,8 +58,8 @@ def test_an_unchanged_ambiguous_address_is_accepted() -> None:
     ],
 )
 def test_validate_range_rejects_malformed_and_ambiguous_cidrs(value: str, detail: str) -> None:
-    wanted = [f'a: Invalid value: "{value}": {detail}'] if detail else []
-    assert messages(validate_range(value, "a")) == wanted
+    expected = [f'a: Invalid value: "{value}": {detail}'] if detail else []
+    assert messages(validate_range(value, "a")) == expected
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,12 @@ def test_validate_range_rejects_malformed_and_ambiguous_cidrs(value: str, detail
     ],
 )
 def test_endpoint_addresses_must_not_be_special_addresses(value: str, detail: str) -> None:
-    wanted = [f'a: Invalid value: "{value}": {detail}'] if detail else []
-    assert messages(validate_endpoint_ip(value, "a")) == wanted
+    expected = [f'a: Invalid value: "{value}": {detail}'] if detail else []
+    assert messages(validate_endpoint_ip(value, "a")) == expected
 
 
 @pytest.mark.parametrize(
-    ("value", "wanted"),
+    ("value", "expected"),
     [
         pytest.param("10.9.8.7", [], id="canonical"),
         pytest.param("nonsense", [], id="invalid values have no warning"),
@@ -105,12 +105,12 @@ def test_endpoint_addresses_must_not_be_special_addresses(value: str, detail: st
         ),
     ],
 )
-def test_warnings_suggest_the_canonical_address(value: str, wanted: list[str]) -> None:
-    assert ip_warnings(value, "a") == wanted
+def test_warnings_suggest_the_canonical_address(value: str, expected: list[str]) -> None:
+    assert ip_warnings(value, "a") == expected
 
 
 @pytest.mark.parametrize(
-    ("value", "wanted"),
+    ("value", "expected"),
     [
         pytest.param("10.0.0.0/8", [], id="canonical"),
         pytest.param("x", [], id="invalid values have no warning"),
@@ -131,8 +131,8 @@ def test_warnings_suggest_the_canonical_address(value: str, wanted: list[str]) -
         ),
     ],
 )
-def test_warnings_suggest_the_canonical_cidr(value: str, wanted: list[str]) -> None:
-    assert range_warnings(value, "a") == wanted
+def test_warnings_suggest_the_canonical_cidr(value: str, expected: list[str]) -> None:
+    assert range_warnings(value, "a") == expected
 
 
 def test_ip_families() -> None:

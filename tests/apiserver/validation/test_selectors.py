@@ -37,10 +37,9 @@ def test_label_selectors_are_validated(selector: Document | None, errors: list[s
     assert messages(validate_label_selector(selector, "s")) == errors
 
 
-def test_invalid_values_and_operators_of_selectors_can_be_tolerated() -> None:
+def test_invalid_values_of_selectors_can_be_tolerated() -> None:
     assert validate_label_selector(BAD_VALUE, "s") != []
     assert validate_label_selector(BAD_VALUE, "s", tolerates_values=True) == []
-    assert validate_label_selector(UNKNOWN_OPERATOR, "s", tolerates_operators=True) == []
 
 
 def test_plain_selectors_match_labels() -> None:

@@ -17,7 +17,6 @@ from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.wire.custom_bodies import decode_custom, go_numbers
 from mooring.apiserver.wire.decode import (
     DecodedBody,
-    NamedKind,
     canonical_object,
     decode_body,
     decode_options,
@@ -25,6 +24,7 @@ from mooring.apiserver.wire.decode import (
     read_patch,
 )
 from mooring.apiserver.wire.examine import DecodingError
+from mooring.apiserver.wire.identity import TypeMeta
 from mooring.client.errors import BadRequestError, StatusError
 from mooring.client.interface import PatchForm
 from mooring.serving.users import User
@@ -148,7 +148,7 @@ def test_an_eviction_of_policy_v1beta1_is_read_as_v1() -> None:
     decoded = decode_body(
         b'{"kind":"Eviction","apiVersion":"policy/v1beta1"}',
         JSON,
-        NamedKind("policy/v1", "Eviction"),
+        TypeMeta("policy/v1", "Eviction"),
         struct,
         FieldValidation.WARN,
         ["policy/v1beta1"],
@@ -375,7 +375,7 @@ def test_an_invalid_patch_is_rejected(form: PatchForm, data: bytes, expected_mes
     assert raised.value.message == expected_message
 
 
-WIDGET = NamedKind("example.com/v1", "Widget")
+WIDGET = TypeMeta("example.com/v1", "Widget")
 SELF = {"apiVersion": "example.com/v1", "kind": "Widget"}
 REJECTED = 'Widget in version "v1" cannot be handled as a Widget: '
 CUSTOM_UNRECOGNIZED = "the object provided is unrecognized (must be of type Widget): "

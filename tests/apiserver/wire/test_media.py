@@ -40,7 +40,7 @@ def test_other_content_types_are_rejected(content_type: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("accept", "wanted"),
+    ("accept", "expected"),
     [
         ("", ResponseFormat()),
         ("*/*", ResponseFormat()),
@@ -62,13 +62,13 @@ def test_other_content_types_are_rejected(content_type: str) -> None:
         ("application/json;as=Table;g=meta.k8s.io;v=v7,application/json", ResponseFormat()),
     ],
 )
-def test_negotiate_selects_the_response_format(accept: str, wanted: ResponseFormat) -> None:
-    assert media.negotiate(accept) == wanted
-    assert media.negotiate(accept) == wanted  # from the cache
+def test_negotiate_selects_the_response_format(accept: str, expected: ResponseFormat) -> None:
+    assert media.negotiate(accept) == expected
+    assert media.negotiate(accept) == expected  # from the cache
 
 
 @pytest.mark.parametrize(
-    ("accept", "wanted"),
+    ("accept", "expected"),
     [
         pytest.param(TABLE, None, id="a table only"),
         pytest.param(f"{TABLE},application/json", ResponseFormat(), id="or the object"),
@@ -79,10 +79,10 @@ def test_negotiate_selects_the_response_format(accept: str, wanted: ResponseForm
         ),
     ],
 )
-def test_negotiate_skips_tables_for_objects_without_a_table(accept: str, wanted: ResponseFormat | None) -> None:
-    assert media.negotiate(accept).conversion is not None or wanted == ResponseFormat()
-    if wanted is not None:
-        assert media.negotiate(accept, has_table=False) == wanted
+def test_negotiate_skips_tables_for_objects_without_a_table(accept: str, expected: ResponseFormat | None) -> None:
+    assert media.negotiate(accept).conversion is not None or expected == ResponseFormat()
+    if expected is not None:
+        assert media.negotiate(accept, has_table=False) == expected
         return
     with pytest.raises(NotAcceptableError) as raised:
         media.negotiate(accept, has_table=False)

@@ -21,7 +21,7 @@ from tests.api.builders import selector
 
 
 def server(*classes: PriorityClass) -> DryRunServer:
-    return DryRunServer({(each.kind, each.key): each for each in classes}, [], 0.0)
+    return DryRunServer({(stored.kind, stored.key): stored for stored in classes}, [], 0.0)
 
 
 def admitted(spec: dict[str, Any], *classes: PriorityClass, **metadata: Any) -> Pod:
@@ -157,7 +157,7 @@ def not_ready(effect: str) -> dict[str, str]:
 )
 def test_tolerations_of_short_outages(tolerations: list[dict[str, str]], added: int) -> None:
     given = admitted({"tolerations": tolerations}).spec.tolerations
-    assert [each.key for each in given[: len(tolerations)]] == [each.get("key", "") for each in tolerations]
+    assert [each.key for each in given[: len(tolerations)]] == [toleration.get("key", "") for toleration in tolerations]
     assert [(each.effect, each.toleration_seconds) for each in given[len(tolerations) :]] == [
         ("NoExecute", 300)
     ] * added

@@ -170,7 +170,7 @@ CLAIMS = "resourceClaims: [{name: gpu, resourceClaimTemplateName: t}]"
 def test_a_template_makes_a_claim_that_belongs_to_the_pod() -> None:
     cluster = completed(TEMPLATE, f"v1 Pod {{metadata: {{name: p}}, spec: {{{CLAIMS}}}}}")
     statuses = cluster.pending[0].status.resource_claim_statuses
-    assert [(each.name, each.resource_claim_name) for each in statuses] == [("gpu", "p-gpu")]
+    assert [(status.name, status.resource_claim_name) for status in statuses] == [("gpu", "p-gpu")]
     claim = cast(ResourceClaim, only(cluster, ResourceClaim, "p-gpu"))
     assert (claim.key, claim.metadata.labels) == ("default/p-gpu", {"team": "x"})
     (request,) = claim.spec.devices.requests

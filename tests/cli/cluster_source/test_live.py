@@ -120,7 +120,10 @@ def tainted(up: Up, path: str) -> None:
     def is_ready() -> bool:
         answer = up.ask("GET", path)
         status = answer.document().get("status") or {} if answer.code == 200 else {}
-        return any((each["type"], each["status"]) == ("Ready", "True") for each in status.get("conditions") or ())
+        return any(
+            (condition["type"], condition["status"]) == ("Ready", "True")
+            for condition in status.get("conditions") or ()
+        )
 
     wait_until(is_ready)
     taints = {"spec": {"taints": [{"key": "busy", "effect": "NoSchedule"}]}}
@@ -130,7 +133,7 @@ def tainted(up: Up, path: str) -> None:
 def reported(up: Up, name: str) -> str:
     """The message of the PodScheduled condition; empty as long as there is none."""
     conditions = up.ask("GET", f"{PODS}/{name}").document()["status"].get("conditions") or []
-    return next((each.get("message", "") for each in conditions if each["type"] == "PodScheduled"), "")
+    return next((condition.get("message", "") for condition in conditions if condition["type"] == "PodScheduled"), "")
 
 
 def explained(up: Up, *arguments: str) -> dict[str, Any]:

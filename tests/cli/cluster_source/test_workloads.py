@@ -199,7 +199,7 @@ def test_pods_of_a_deployment_are_those_of_a_replica_set_that_is_added() -> None
     first, second = cluster.pending
     assert first.metadata.name.startswith(f"{made.metadata.name}-")
     assert first.metadata.name != second.metadata.name
-    assert [each.name for each in first.metadata.owner_references] == [made.metadata.name]
+    assert [owner_reference.name for owner_reference in first.metadata.owner_references] == [made.metadata.name]
     assert [view.metadata.name for view in completed(deployment(2, uid="")).pending] == [
         first.metadata.name,
         second.metadata.name,
@@ -251,7 +251,7 @@ def test_daemons_are_bound_to_their_nodes_and_tolerate_what_happens_to_nodes() -
     required = first.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
     assert required is not None
     assert required.node_selector_terms[0].match_fields[0].values == ("n0",)
-    assert "node.kubernetes.io/unschedulable" in {each.key for each in first.spec.tolerations}
+    assert "node.kubernetes.io/unschedulable" in {toleration.key for toleration in first.spec.tolerations}
 
 
 def test_an_ephemeral_volume_gets_its_claim() -> None:

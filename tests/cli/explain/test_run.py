@@ -182,7 +182,7 @@ def test_the_order_of_the_queue(pods: list[Pod], order: Sequence[str]) -> None:
 
 def test_each_pod_sees_those_before_it_as_placed() -> None:
     results = explanations(node("n1", cpu=4), pod("a", cpu=3), pod("b", cpu=3), pod("c", cpu=1))
-    assert [(each.pod, each.node) for each in results] == [
+    assert [(result.pod, result.node) for result in results] == [
         ("default/a", "n1"),
         ("default/b", None),
         ("default/c", "n1"),
@@ -321,7 +321,7 @@ def test_pods_share_a_claim_that_has_no_devices_yet() -> None:
     first, second = explanations(*DEVICES, claiming("p1", "shared"), claiming("p2", "shared"))
     assert (first.outcome, second.outcome) == (Outcome.PLACED, Outcome.PLACED)
     assert first.node == second.node
-    assert [(each.claim, each.device) for each in first.devices] == [("default/shared", "gpu-0")]
+    assert [(device.claim, device.device) for device in first.devices] == [("default/shared", "gpu-0")]
     late = explained_one("p2", *DEVICES, claiming("p1", "shared"), claiming("p2", "shared"))
     assert (late.node, late.devices) == (first.node, second.devices)
 
@@ -330,6 +330,6 @@ def test_alone_each_pod_gets_the_devices_again() -> None:
     given = cluster(*DEVICES, claiming("p1", "shared"), claiming("p2", "shared"))
     keys = {"default/p1", "default/p2"}
     results = list(Explainer(engine_of(), given, 5).explain(keys, lambda count: None, ignores_others=True))
-    assert [[(each.claim, each.device) for each in found.devices] for found in results] == [
+    assert [[(device.claim, device.device) for device in found.devices] for found in results] == [
         [("default/shared", "gpu-0")]
     ] * 2

@@ -37,7 +37,7 @@ def main() -> None:
     if mistake == "crash":
         log('"the fake ends"')
         sys.exit(3)
-    file = next(each for each in arguments if each.startswith("--config=")).removeprefix("--config=")
+    file = next(argument for argument in arguments if argument.startswith("--config=")).removeprefix("--config=")
     run_real(schedule(json.loads(Path(file).read_text())["clientConnection"]["kubeconfig"], mistake))
 
 

@@ -81,7 +81,7 @@ def test_pods_and_removed_nodes_are_one_question() -> None:
     asked = [*result["placements"], *result["pending"]]
     assert any(each["pod"].startswith("shop/checkout-") for each in asked)
     assert any(each.get("movedFrom") == "old-1" for each in asked)
-    assert not any(each["node"] == "old-1" for each in result["placements"])
+    assert not any(placement["node"] == "old-1" for placement in result["placements"])
 
 
 def test_new_nodes_that_do_not_help_are_said_to() -> None:

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from mooring.cli.flags import shown
 from mooring.cli.main import main
-from mooring.cli.scheduler.command import FLAGS, all_flags
+from mooring.cli.scheduler.command import FLAGS, OWN_SECTION, all_flags
 
 # What kube-scheduler v1.36.4 shows on /flagz when it is started without any (but for help and version).
 KUBE_SCHEDULER_FLAGS = Path(__file__).with_name("kube_scheduler_flags.txt").read_text().splitlines()
@@ -29,7 +29,7 @@ def test_every_flag_of_kube_scheduler_is_there_with_its_default() -> None:
     for name, default in (line.split("=", 1) for line in KUBE_SCHEDULER_FLAGS):
         assert ours[name] == default, name
     theirs = {line.partition("=")[0] for line in KUBE_SCHEDULER_FLAGS}
-    assert set(ours) - theirs == {flag.name for flag in FLAGS["mooring"]}
+    assert set(ours) - theirs == {flag.name for flag in FLAGS[OWN_SECTION]}
 
 
 def test_help_lists_the_flags_that_have_an_effect() -> None:

@@ -166,7 +166,7 @@ def test_a_killed_scheduler_is_noted(recording: Path, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_input(arguments: tuple[str, ...], words: str, recording: Path) -> None:
-    result = run("simulate", *(str(recording) if each == "RECORDING" else each for each in arguments))
+    result = run("simulate", *(str(recording) if argument == "RECORDING" else argument for argument in arguments))
     assert result.exit_code == 2
     assert words in " ".join(result.stderr.split())
 
@@ -187,7 +187,7 @@ def test_what_cannot_be_recorded(arguments: tuple[str, ...], words: str, tmp_pat
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         "extenders: [{urlPrefix: 'http://127.0.0.1:1', filterVerb: filter}]\n"
     )
-    given = (each.replace("FOLDER", str(tmp_path)) for each in arguments)
+    given = (argument.replace("FOLDER", str(tmp_path)) for argument in arguments)
     result = run("scheduler", "--master", "http://127.0.0.1:1", "--secure-port", "0", *given)
     assert result.exit_code == 2
     assert words in " ".join(result.stderr.split())

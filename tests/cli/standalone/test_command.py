@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from mooring.cli.flags import FlagType, parse_value
 from mooring.cli.main import main
 from mooring.cli.standalone import run as standalone
-from mooring.cli.standalone.command import SWITCHES, VALUES, controllers
-from mooring.cluster.standalone import LeaseTerms
-from mooring.controllers.settings import ControllerSettings
+from mooring.cli.standalone.command import IDLE_FLAGS, controllers
+from mooring.cli.up.command import controller_flags, controller_settings
+from mooring.client.election import ElectionSettings
+from mooring.controllers.settings import IN_PROCESS_DEFAULTS, ControllerSettings
 
 # What kube-controller-manager v1.36.4 lists in its help; those without a value are marked.
 THEIRS = dict(
     line.partition("=")[::2]
     for line in Path(__file__).with_name("kube_controller_manager_flags.txt").read_text().split()
 )
-PATIENT = LeaseTerms("kube-controller-manager", "kube-system", 15.0, 10.0, 2.0)
+PATIENT = ElectionSettings("kube-system", "kube-controller-manager", "me", 15.0, 10.0, 2.0)
 HASTY = ("--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline", "3s", "--leader-elect-retry-period=500ms")
 
 
@@ -31,8 +33,8 @@ def test_every_flag_of_kube_controller_manager_is_there() -> None:
 
 
 def test_what_has_no_effect_is_a_flag_there_of_the_same_sort() -> None:
-    assert {name for name in SWITCHES if THEIRS.get(name) != "switch"} == set()
-    assert {name for name in VALUES if THEIRS.get(name) != ""} == set()
+    for flag in IDLE_FLAGS:
+        assert THEIRS[flag.name] == ("switch" if flag.flag_type is FlagType.SWITCH else ""), flag.name
 
 
 def test_options_without_effect_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,8 +46,12 @@ def test_options_without_effect_are_reported(monkeypatch: pytest.MonkeyPatch) ->
     used = ["--enable-garbage-collector", "--node-eviction-rate=10"]
     result = CliRunner().invoke(main, ["controllers", *idle, *used, "--logging-format=json"])
     assert result.exit_code == 0
-    flags = "--cluster-cidr, --profiling, --use-service-account-credentials, --v"
-    assert json.loads(result.output)["msg"] == f"flags without effect: {flags}"
+    assert sorted(json.loads(line)["msg"] for line in result.output.splitlines()) == [
+        "--cluster-cidr=10.0.0.0/8 has no effect here",
+        "--profiling=true has no effect here",
+        "--use-service-account-credentials=true has no effect here",
+        "--v=2 has no effect here",
+    ]
     assert ran == [ControllerSettings(enable_garbage_collector=True, node_eviction_rate=10.0)]
 
 
@@ -54,7 +60,7 @@ class Started:
     """What would have been run."""
 
     output: str = ""
-    lease: LeaseTerms | None = None
+    lease: ElectionSettings | None = None
     options: standalone.StandaloneOptions | None = None
     settings: ControllerSettings | None = None
 
@@ -66,7 +72,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     def run(
         options: standalone.StandaloneOptions, component: str, work: Any, lease: str, health: Any, *, is_served: bool
     ) -> None:
-        found.options, found.lease = options, options.lease(lease)
+        found.options, found.lease = options, options.lease(lease, "me")
 
     monkeypatch.setattr(standalone, "_run", run)
     return found
@@ -87,24 +93,57 @@ def typed(*words: str) -> tuple[int, str]:
         pytest.param(("--leader-elect", "--kube-api-qps", "5"), PATIENT, id="a flag after a switch is not its value"),
         pytest.param(
             ("--leader-elect-resource-name=mine", "--leader-elect-resource-namespace=here"),
-            LeaseTerms("mine", "here"),
+            ElectionSettings("here", "mine", "me"),
             id="a lease of another name",
         ),
-        pytest.param(HASTY, LeaseTerms("kube-controller-manager", "kube-system", 4.0, 3.0, 0.5), id="other times"),
+        pytest.param(
+            HASTY, ElectionSettings("kube-system", "kube-controller-manager", "me", 4.0, 3.0, 0.5), id="other times"
+        ),
     ],
 )
 def test_leases_have_the_names_of_kubernetes_components(
-    words: tuple[str, ...], lease: LeaseTerms | None, started: Started
+    words: tuple[str, ...], lease: ElectionSettings | None, started: Started
 ) -> None:
     assert typed("controllers", *words) == (0, "")
     assert started.lease == lease
 
 
+SETTINGS = ["--node-monitor-period=500ms", "--large-cluster-size-threshold=7", "--concurrent-replicaset-syncs=7"]
+
+
+def test_settings_have_the_names_of_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[ControllerSettings] = []
+    monkeypatch.setattr(standalone, "run_controllers", lambda options, settings, *more: ran.append(settings))
+    assert typed("controllers", *SETTINGS, "--node-eviction-rate=10", "--enable-garbage-collector=false") == (0, "")
+    assert ran == [
+        ControllerSettings(
+            node_monitor_period_s=0.5,
+            node_eviction_rate=10.0,
+            large_cluster_size_threshold=7,
+            concurrent_replicaset_syncs=7,
+            enable_garbage_collector=False,
+        )
+    ]
+
+
+def test_settings_without_a_flag_keep_the_defaults_of_the_command() -> None:
+    values = {flag.attribute: flag.default for flag in controller_flags(IN_PROCESS_DEFAULTS)}
+    values["concurrent_replicaset_syncs"] = 7
+    assert controller_settings(values) == replace(IN_PROCESS_DEFAULTS, concurrent_replicaset_syncs=7)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("0", 0.0), ("5250ms", 5.25), ("1m30s", 90.0), ("1h", 3600.0), ("1.5s", 1.5)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_value(FlagType.DURATION, text) == pytest.approx(seconds)
+
+
 def test_nodes_hold_a_lease_of_their_own(started: Started) -> None:
     assert typed("nodes", "--name-prefix", "edge-", "--kube-api-qps=10", "--kube-api-burst=20") == (0, "")
-    assert started.lease == LeaseTerms("mooring-nodes-edge")
+    assert started.lease == ElectionSettings("kube-system", "mooring-nodes-edge", "me")
     assert started.options is not None
-    assert (started.options.requests_per_s, started.options.burst) == (10.0, 20)
+    assert (started.options.kube_api_qps, started.options.kube_api_burst) == (10.0, 20)
 
 
 @pytest.mark.parametrize(
@@ -112,9 +151,12 @@ def test_nodes_hold_a_lease_of_their_own(started: Started) -> None:
     [
         pytest.param(("--leader-elect=maybe",), "found 'maybe', wanted true or false", id="a switch that is neither"),
         pytest.param(("--leader-elect-retry-period=soon",), "soon", id="a time that is none"),
-        pytest.param(
-            ("--node-monitor-period=soon",), "--node-monitor-period: 'soon' is not a duration", id="no period"
-        ),
+        pytest.param(("--node-monitor-period=soon",), 'time: invalid duration "soon"', id="no period"),
+        pytest.param(("--node-monitor-period", "5"), 'missing unit in duration "5"', id="a period without a unit"),
+        pytest.param(("--node-monitor-period=-5s",), "--node-monitor-period: found -5s", id="a negative period"),
+        pytest.param(("--concurrent-rc-syncs", "many"), "found 'many', wanted a whole number", id="no number"),
+        pytest.param(("--enable-garbage-collector=perhaps",), "wanted true or false", id="a setting that is neither"),
+        pytest.param(("--no-such-flag", "1"), "No such option", id="an unknown flag"),
         pytest.param(("--use-service-account-credentials=x",), "wanted true or false", id="also without effect"),
     ],
 )

@@ -96,7 +96,8 @@ def test_it_returns_when_the_cluster_is_ready_and_down_ends_it(shell: Shell, pro
     nothing = shell.mooring("status")
     assert (nothing.returncode, nothing.stderr) == (1, "no cluster runs: `mooring up` starts one\n")
     assert shell.mooring("down").returncode == 0
-    assert shell.mooring("down", "nosuch").returncode == 1
+    unknown = shell.mooring("down", "nosuch")
+    assert (unknown.returncode, unknown.stderr) == (1, "no running cluster is named nosuch\n")
 
 
 def test_several_clusters_have_names(shell: Shell) -> None:

@@ -316,10 +316,10 @@ def test_the_harbour_of_the_examples_lives(tmp_path: Path) -> None:
         def nodes() -> dict[str, tuple[str, str]]:
             found = up.ask("GET", "/api/v1/nodes").document()["items"]
             ready = {
-                node["metadata"]["name"]: (each["status"], node["status"]["nodeInfo"]["kubeletVersion"])
+                node["metadata"]["name"]: (condition["status"], node["status"]["nodeInfo"]["kubeletVersion"])
                 for node in found
-                for each in node["status"].get("conditions", ())
-                if each["type"] == "Ready"
+                for condition in node["status"].get("conditions", ())
+                if condition["type"] == "Ready"
             }
             return ready if len(ready) == 7 and set(ready.values()) == {("True", "v1.36.4")} else {}
 
@@ -451,7 +451,9 @@ def refused(*options: str) -> tuple[int, list[str]]:
             ("--controllers", "nosuch"), "there is no controller 'nosuch'", id="a controller that does not exist"
         ),
         pytest.param(
-            ("--node-monitor-period", "5"), "--node-monitor-period: '5' is not a duration", id="a period without unit"
+            ("--node-monitor-period", "5"),
+            "'--node-monitor-period': time: missing unit in duration \"5\"",
+            id="a period without unit",
         ),
         pytest.param(
             ("--node-lease-duration-seconds", "400"),

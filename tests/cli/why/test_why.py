@@ -59,7 +59,7 @@ def test_the_running_scheduler_tells_its_attempts_and_its_queue(tmp_path: Path) 
         assert "nearest nodes now:" in text
         assert "67 cpu more (the whole node has 32)" in text, text
         (row,) = run_why("why", "large")["queue"]
-        assert sorted(each["node"] for each in row["nearestNodes"]) == ["node-0", "node-1"]
+        assert sorted(nearest_node["node"] for nearest_node in row["nearestNodes"]) == ["node-0", "node-1"]
         attempt = run_why("why", "large")["attempts"][0]
         assert int(attempt["revision"]) > 0
         first = run_why("why", "large")["attempts"][-1]
@@ -69,7 +69,7 @@ def test_the_running_scheduler_tells_its_attempts_and_its_queue(tmp_path: Path) 
         placed = next(each["node"] for each in run_why("why", "small")["attempts"] if each["node"])
         free = "node-1" if placed == "node-0" else "node-0"
         obstacles = run_why("why", "large", "--node", free)["obstacles"]
-        assert [each["text"] for each in obstacles] == ["67 cpu more (the whole node has 32)"]
+        assert [obstacle["text"] for obstacle in obstacles] == ["67 cpu more (the whole node has 32)"]
         assert "nothing keeps" not in run("why", "large", "--node", free, *kubeconfig).output
         assert run_why("queue")["counts"]["unschedulable"] == 1
         assert yaml.safe_load(run("queue", *kubeconfig, "-o", "yaml").stdout)["shown"] == 1

@@ -45,14 +45,14 @@ NODE = ObjectReference(api_version="v1", kind="Node", name="n1", uid="u2")
 
 
 def key(regarding: ObjectReference = POD, *, related: ObjectReference | None = None, type: str = "Normal") -> EventKey:
-    return (type, "Binding", "Scheduled", "default-scheduler", "default-scheduler-host", regarding, related)
+    return EventKey(type, "Binding", "Scheduled", "default-scheduler", "default-scheduler-host", regarding, related)
 
 
 FORMAT = SeriesFormat()
 
 
 def record_of(key: EventKey, name: str, note: str, seen_s: float) -> EventRecord:
-    return EventRecord(key, key, name, note, seen_s)
+    return EventRecord(key, key, name, note, seen_s, seen_s)
 
 
 def test_the_body_of_an_event_of_kube_scheduler() -> None:

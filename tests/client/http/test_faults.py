@@ -115,7 +115,7 @@ def test_after_an_expired_watch_handlers_are_called_only_for_differences(faults:
         informer: Informer[Pod] = Informer("pods")
         informer.add_handler(
             "handler",
-            on_add=lambda new, is_initial: calls.append(f"+{new.metadata.name}@{new.metadata.resource_version}"),
+            on_add=lambda new: calls.append(f"+{new.metadata.name}@{new.metadata.resource_version}"),
             on_update=lambda old, new: calls.append(f"~{new.metadata.name}@{new.metadata.resource_version}"),
         )
         reflector = Reflector(setup.client, POD, Pod, informer, clock=setup.clock, entropy=Entropy(1))

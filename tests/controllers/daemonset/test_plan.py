@@ -125,7 +125,7 @@ def nodes(count: int, fit: NodeFit = RUNS) -> dict[str, NodeFit]:
     ],
 )
 def test_replacing(unavailable: int | str, pods: Sequence[Sequence[Pod]], expected: list[str]) -> None:
-    by_node = {f"n{number}": each for number, each in enumerate(pods, 1) if each}
+    by_node = {f"n{number}": pod for number, pod in enumerate(pods, 1) if pod}
     daemon_set = state(nodes(len(pods)), update={"maxUnavailable": unavailable, "maxSurge": 0})
     assert events(plan_update(daemon_set, by_node)) == ([], expected)
 
@@ -153,7 +153,7 @@ def test_replacing(unavailable: int | str, pods: Sequence[Sequence[Pod]], expect
 def test_surging(
     surge: int | str, fits: dict[str, NodeFit], pods: Sequence[Sequence[Pod]], expected: tuple[list[str], list[str]]
 ) -> None:
-    by_node = {f"n{number}": each for number, each in enumerate(pods, 1)}
+    by_node = {f"n{number}": pod for number, pod in enumerate(pods, 1)}
     assert events(plan_update(state(fits, update={"maxSurge": surge, "maxUnavailable": 0}), by_node)) == expected
 
 

@@ -24,7 +24,7 @@ from tests.controllers.builders import deployment_view, replica_set_view
 
 
 def sizes(resizes: list[Resize]) -> list[tuple[str, int]]:
-    return [(each.target.metadata.name, each.replicas) for each in resizes]
+    return [(resize.target.metadata.name, resize.replicas) for resize in resizes]
 
 
 def grown_at(name: str, size: int, desired: int, most: int, **parts: Any) -> ReplicaSet:

@@ -6,18 +6,17 @@ from typing import Any
 
 import pytest
 
-from mooring.api.views.meta import Condition
+from mooring.api.views.meta import Condition, find_condition
 from mooring.api.views.workloads import Deployment, DeploymentStatus
 from mooring.controllers.deployment.status import (
     check_again_in_s,
     counted_status,
     paused_status,
     rollout_status,
-    status_document,
     with_condition,
     without_condition,
 )
-from mooring.controllers.documents import find_condition
+from mooring.controllers.documents import view_document
 from mooring.kit.clock import format_rfc3339
 from tests.controllers.builders import NOW_S, deployment_view, replica_set_view
 
@@ -43,7 +42,7 @@ def test_counts_are_sums_over_the_sets() -> None:
     new = replica_set_view("new", replicas=3, actual=2, ready=2, available=1, status={"terminatingReplicas": 1})
     old = replica_set_view("old", replicas=2, actual=2, available=2, status={"terminatingReplicas": 2})
     status = counted_status(deployment_view(replicas=4), new, [old, new], NOW_S)
-    assert status_document(status) == {
+    assert view_document(status) == {
         "observedGeneration": 1,
         "replicas": 4,
         "updatedReplicas": 2,
@@ -164,7 +163,7 @@ def test_the_failure_of_a_set_is_passed_on_and_taken_back() -> None:
     status = rollout_status(deployment_view(), new, [new], NOW_S)
     assert shown(status, "ReplicaFailure") == ("True", "FailedCreate")
     healthy = replica_set_view("new")
-    again = deployment_view(status=status_document(status))
+    again = deployment_view(status=view_document(status))
     assert shown(rollout_status(again, healthy, [healthy], NOW_S), "ReplicaFailure") is None
 
 

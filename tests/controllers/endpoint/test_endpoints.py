@@ -89,7 +89,7 @@ def endpoints(name: str = "web", **metadata: object) -> Document:
 
 async def stored_addresses(world: World) -> list[str]:
     subsets = (await world.get(ENDPOINTS, "web")).get("subsets") or []
-    return [each["ip"] for subset in subsets for each in subset.get("addresses", [])]
+    return [address["ip"] for subset in subsets for address in subset.get("addresses", [])]
 
 
 def test_endpoints_are_written_only_if_they_differ() -> None:
@@ -171,7 +171,7 @@ def user_endpoints(*subsets: Document, **metadata: Any) -> Document:
 
 def subset(*addresses: str, unready: tuple[str, ...] = (), port: int = 80) -> Document:
     return {
-        "addresses": [{"ip": each} for each in addresses],
+        "addresses": [{"ip": address} for address in addresses],
         "notReadyAddresses": [{"ip": each} for each in unready],
         "ports": [{"name": "http", "port": port, "protocol": "TCP"}],
     }

@@ -37,7 +37,7 @@ def run_story(story: Story) -> None:
 async def in_slices(world: World) -> list[list[str]]:
     """The pods in each slice."""
     slices = await world.list(ENDPOINT_SLICE)
-    return [sorted(each["targetRef"]["name"] for each in one.get("endpoints") or []) for one in slices]
+    return [sorted(endpoint["targetRef"]["name"] for endpoint in one.get("endpoints") or []) for one in slices]
 
 
 async def in_endpoints(world: World) -> list[tuple[list[str], list[str]]]:

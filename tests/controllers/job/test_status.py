@@ -14,6 +14,7 @@ from mooring.controllers.job.plan import new_condition, summarize_pods
 from mooring.controllers.job.status import (
     UNCOUNTED_MAX,
     Progress,
+    UncountedPods,
     final_condition,
     finish,
     progress_document,
@@ -57,9 +58,9 @@ def test_an_empty_list_of_uncounted_is_reported_as_such() -> None:
 
 
 def test_pods_without_the_finalizer_are_counted() -> None:
-    progress = Progress([], succeeded=1, uncounted_succeeded=["a", "b"], uncounted_failed=["c"])
+    progress = Progress(succeeded=1, uncounted=UncountedPods(["a", "b"], ["c"]))
     assert progress.count_released({"b", "c"})
-    assert (progress.succeeded, progress.failed, progress.uncounted) == (2, 0, 2)
+    assert (progress.succeeded, progress.failed, progress.uncounted_count) == (2, 0, 2)
     assert not progress.count_released({"b", "c"})
 
 
@@ -75,7 +76,7 @@ def test_pods_without_the_finalizer_are_counted() -> None:
 def test_conditions(known: list[JobCondition], status: str, is_changed: bool) -> None:
     progress = Progress(known)
     assert progress.set_condition("Suspended", status, "R", "m", NOW) == is_changed
-    assert [each.status for each in progress.conditions] == ([status] if known or is_changed else [])
+    assert [condition.status for condition in progress.conditions] == ([status] if known or is_changed else [])
 
 
 @pytest.mark.parametrize(
@@ -145,7 +146,7 @@ def test_counting(
     progress = progress_of(wanted.status)
     tracking = track(summarize_pods(wanted, pods, frozenset()), end, progress)
     assert [pod.metadata.name for pod in tracking.to_release] == released
-    assert (progress.uncounted_succeeded, progress.uncounted_failed) == (succeeded, failed)
+    assert (progress.uncounted.succeeded, progress.uncounted.failed) == (succeeded, failed)
 
 
 def test_indexes_need_no_list() -> None:
@@ -154,7 +155,7 @@ def test_indexes_need_no_list() -> None:
     progress = progress_of(wanted.status)
     tracking = track(summarize_pods(wanted, pods, frozenset()), None, progress)
     assert tracking.is_changed
-    assert (progress.completed_indexes, progress.succeeded, progress.uncounted) == ("0-2", 3, 0)
+    assert (progress.completed_indexes, progress.succeeded, progress.uncounted_count) == ("0-2", 3, 0)
     assert [pod.metadata.name for pod in tracking.to_release] == ["b", "c", "x"]
 
 
@@ -164,7 +165,7 @@ def test_a_list_that_is_full_leaves_the_rest_for_later() -> None:
     progress = progress_of(wanted.status)
     tracking = track(summarize_pods(wanted, pods, frozenset()), None, progress)
     assert tracking.is_full
-    assert len(tracking.to_release) == progress.uncounted == UNCOUNTED_MAX
+    assert len(tracking.to_release) == progress.uncounted_count == UNCOUNTED_MAX
 
 
 def test_a_removal_under_way_is_not_counted_again() -> None:
@@ -187,7 +188,7 @@ def test_a_removal_under_way_is_not_counted_again() -> None:
 )
 def test_the_end(end: JobCondition | None, uncounted: list[str], terminating: int, expected: str | None) -> None:
     progress = progress_of(job_view().status)
-    progress.uncounted_succeeded = uncounted
+    progress.uncounted.succeeded = uncounted
     final = finish(end, progress, terminating, NOW)
     assert (final.type if final is not None else None) == expected
     assert (progress.completion_time == NOW) == (expected == "Complete")

@@ -356,7 +356,7 @@ def test_pods_that_claim_to_be_ready_are_marked() -> None:
         recorded: list[tuple[str, str, str]] = []
 
         def record(key: EventKey, note: str) -> None:
-            recorded.append((key[5].name, key[2], note))
+            recorded.append((key.regarding.name, key.reason, note))
 
         pods = [convert_as(Pod, document) for document in await world.pods()]
         vanished = convert_as(Pod, pod_document("vanished", "n1"))

@@ -143,7 +143,8 @@ def test_owners(when_deleted: str, when_scaled: str, replicas: int, owners: list
             claim = claim_view("data-db-1", *wrong)
             assert not is_claim_right(claim, member)
             assert [
-                (each["kind"], each["name"], each["uid"]) for each in right_owners(claim, _documents(claim), member)
+                (right_owner["kind"], right_owner["name"], right_owner["uid"])
+                for right_owner in right_owners(claim, _documents(claim), member)
             ] == owners
 
 
@@ -165,7 +166,7 @@ def test_a_claim_of_others_is_given_up() -> None:
     member = member_of("Delete", "Retain", 2)
     claim = claim_view("data-db-1", OTHER, SET)
     assert is_controlled_by_others(claim, member)
-    assert [each["kind"] for each in right_owners(claim, _documents(claim), member)] == ["Other"]
+    assert [right_owner["kind"] for right_owner in right_owners(claim, _documents(claim), member)] == ["Other"]
     assert not is_controlled_by_others(claim, member_of("Retain", "Retain", 2))
 
 
@@ -197,8 +198,13 @@ def test_a_claim_as_its_template_wants_it() -> None:
 
 def _documents(claim: PersistentVolumeClaim) -> list[Document]:
     return [
-        {"apiVersion": each.api_version, "kind": each.kind, "name": each.name, "uid": each.uid}
-        for each in claim.metadata.owner_references
+        {
+            "apiVersion": owner_reference.api_version,
+            "kind": owner_reference.kind,
+            "name": owner_reference.name,
+            "uid": owner_reference.uid,
+        }
+        for owner_reference in claim.metadata.owner_references
     ]
 
 

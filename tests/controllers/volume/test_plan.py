@@ -137,7 +137,7 @@ class Around:
         return self.volumes
 
     def storage_class(self, name: str) -> StorageClass | None:
-        return next((each for each in self.classes if each.metadata.name == name), None)
+        return next((storage_class for storage_class in self.classes if storage_class.metadata.name == name), None)
 
     def storage_classes(self) -> Sequence[StorageClass]:
         return self.classes

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from mooring.client.events import EventType
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.probes.handlers import CommandResult, ProbeError, ProbeOutcome, ProbeResult, failure
 from mooring.kubelet.probes.prober import (
     ContainerHealth,
-    ContainerProbeRunner,
     ProbeKind,
     Prober,
     RunHealth,
@@ -24,6 +24,7 @@ from mooring.kubelet.probes.prober import (
     kill_grace_s,
     kill_message,
     port_number,
+    run_probe,
 )
 from mooring.kubelet.runtime import Role
 from mooring.kubelet.views import FullContainer, FullPod, FullProbe, KubeletPod
@@ -45,7 +46,7 @@ def probe_result(probe: dict[str, Any]) -> ProbeResult:
     one = pod_with(livenessProbe=probe)
     container = one.spec.containers[0]
     assert container.liveness_probe is not None
-    return run_real(ContainerProbeRunner(Runner()).run_probe(one, container, container.liveness_probe, "127.0.0.1"))
+    return run_real(run_probe(Runner(), one, container, container.liveness_probe, "127.0.0.1"))
 
 
 def test_by_a_command() -> None:
@@ -124,8 +125,8 @@ class Stage:
     def container_unhealthy(self, pod_uid: str, container: str, attempt: int, grace_s: float) -> None:
         self._read_control(f"kill {container}/{attempt} within {grace_s:g}")
 
-    def record_event(self, pod: KubeletPod, is_warning: bool, reason: str, message: str) -> None:
-        self._read_control(f"{'Warning' if is_warning else 'Normal'} {reason}: {message}")
+    def record_event(self, pod: KubeletPod, type: EventType, reason: str, message: str) -> None:
+        self._read_control(f"{type} {reason}: {message}")
 
     def _read_control(self, what: str) -> None:
         self.heard.append(f"{self._clock.now_s():g} {what}")
@@ -143,7 +144,7 @@ def staged(
     stage = Stage(clock, answers or {}, takes_s)
 
     async def main() -> None:
-        prober = Prober(clock, stage, stage)
+        prober = Prober(clock, stage.run_probe, stage)
         async with TaskGroup("probes") as group:
             prober.start(group)
             one = pod_with(**probes)

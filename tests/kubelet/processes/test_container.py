@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from mooring.client.events import EventType
 from mooring.kit.clock import SystemClock, VirtualClock
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
@@ -198,7 +199,7 @@ class Stage:
         self.reported.append((attempt, state))
         self.when_told(state)
 
-    def _record_event(self, pod: KubeletPod, is_warning: bool, reason: str, note: str) -> None:
+    def _record_event(self, pod: KubeletPod, type: EventType, reason: str, note: str) -> None:
         self.events.append((reason, note))
 
 

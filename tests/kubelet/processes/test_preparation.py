@@ -102,14 +102,14 @@ def test_what_is_not_ready(
     ],
 )
 def test_where_it_starts(tmp_path: Path, ability: HostCapabilities, fields: dict[str, Any], where: str) -> None:
-    sandbox = prepared(tmp_path, pod_with(command=["x"], **fields), ability).wanted.sandbox
+    sandbox = prepared(tmp_path, pod_with(command=["x"], **fields), ability).config.sandbox
     assert sandbox.directory == str(tmp_path / where)
 
 
 def test_what_it_has_of_our_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN_OF_OURS", "secret")
     monkeypatch.setenv("HOME", "/home/of-mooring")
-    environment = prepared(tmp_path, pod_with(command=["x"])).wanted.environment
+    environment = prepared(tmp_path, pod_with(command=["x"])).config.environment
     assert "TOKEN_OF_OURS" not in environment
     assert environment["HOME"] == "/home/of-mooring"
     assert environment["MOORING_CONTAINER"] == str(tmp_path / "uid-1/containers/main")
@@ -118,11 +118,11 @@ def test_what_it_has_of_our_environment(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(("ability", "is_mounted"), [(NAMESPACES, True), (NOTHING, False)])
 def test_what_it_finds_where(tmp_path: Path, ability: HostCapabilities, is_mounted: bool) -> None:
     found = prepared(tmp_path, pod_with(SCRATCH, command=["x"], volumeMounts=MOUNTED), ability)
-    environment = found.wanted.environment
+    environment = found.config.environment
     assert ("$MOORING_VOLUME_S" in found.warning) is not is_mounted
     assert (environment["MOORING_VOLUME_S"] == "/scratch") is is_mounted
     assert (environment["MOORING_TERMINATION_LOG"] == "/dev/termination-log") is is_mounted
-    targets = [mount.target for mount in found.wanted.sandbox.mounts]
+    targets = [mount.target for mount in found.config.sandbox.mounts]
     assert targets == (["/scratch", "/run/mooring/work", "/dev/termination-log"] if is_mounted else [])
 
 
@@ -132,19 +132,19 @@ def test_a_variable_names_the_directory_of_the_service_account(
 ) -> None:
     path = "/var/run/secrets/kubernetes.io/serviceaccount"
     pod = pod_with(SCRATCH, command=["x"], volumeMounts=[{"name": "s", "mountPath": path}])
-    found = prepared(tmp_path, pod, ability).wanted.environment["MOORING_SERVICE_ACCOUNT"]
+    found = prepared(tmp_path, pod, ability).config.environment["MOORING_SERVICE_ACCOUNT"]
     assert found == (path if is_mounted else str(tmp_path / "uid-1/volumes/s"))
 
 
 def test_each_attempt_has_a_log_of_its_own(tmp_path: Path) -> None:
-    assert prepared(tmp_path, pod_with(command=["x"]), attempts=3).wanted.log.endswith("/2.log")
+    assert prepared(tmp_path, pod_with(command=["x"]), attempts=3).config.log.endswith("/2.log")
 
 
 if os.getuid() == 0:
 
     def test_a_pod_with_users_of_its_own(tmp_path: Path) -> None:
         fields = {"securityContext": {"runAsUser": 7, "runAsGroup": 8, "readOnlyRootFilesystem": True}}
-        found = prepared(tmp_path, pod_with(SCRATCH, command=["x"], volumeMounts=MOUNTED, **fields), SEPARATE).wanted
+        found = prepared(tmp_path, pod_with(SCRATCH, command=["x"], volumeMounts=MOUNTED, **fields), SEPARATE).config
         assert (found.sandbox.user, found.sandbox.group, found.sandbox.sets_user) == (7, 8, True)
         assert found.sandbox.id_map == dict.fromkeys(("uid_map", "gid_map"), f"0 {FIRST_ID} 65536")
         assert found.environment["HOME"] == "/run/mooring/work"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from mooring.api.kinds import POD
@@ -23,7 +25,7 @@ def test_an_assumption_is_overdue_when_its_confirmation_does_not_come_in_time() 
     assert assumed_pods.expired(1e9) == []  # nobody has accepted the bindings yet
     assumed_pods.bound(first, now_s=10.0)
     assumed_pods.bound(second, now_s=11.0)
-    assert assumed_pods.next_expiry_s == 40.0
+    assert first.expires_s == 40.0
     assert assumed_pods.expired(39.9) == []
     assert assumed_pods.expired(40.0) == [first]
     assert assumed_pods.expired(40.5) == []  # reported once
@@ -34,9 +36,10 @@ def test_an_assumption_is_overdue_when_its_confirmation_does_not_come_in_time() 
 
 def test_without_a_time_nothing_is_ever_overdue() -> None:
     assumed_pods = AssumedPods(ttl_s=None)
-    assumed_pods.bound(assumed_pods.add(RECORD, "n1"), now_s=0.0)
+    assumed = assumed_pods.add(RECORD, "n1")
+    assumed_pods.bound(assumed, now_s=0.0)
     assert assumed_pods.expired(1e9) == []
-    assert assumed_pods.next_expiry_s is None
+    assert assumed.expires_s == math.inf
 
 
 def test_a_response_after_the_watch_event_changes_nothing() -> None:
@@ -61,7 +64,7 @@ def test_a_binding_that_is_accepted_after_its_pod_was_deleted_leaves_no_trace() 
     assumed_pods.release(RECORD.uid)
     assumed_pods.bound(assumed, now_s=0.0)
     assert len(assumed_pods) == 0
-    assert assumed_pods.next_expiry_s is None
+    assert assumed_pods.expired(1e9) == []
 
 
 CONFIRMED_WITHIN = Limits(confirmation_s_max=30)

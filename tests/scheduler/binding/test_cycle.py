@@ -25,8 +25,7 @@ from mooring.scheduler.scheduler import Limits
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 from tests.scheduler.harness import engine_of, without_line
-from tests.scheduler.stories.actors import with_plugins
-from tests.scheduler.world import Story, World, play
+from tests.scheduler.world import Story, World, play, with_plugins
 
 
 class Diary(Reserve, Permit, PreBind, Bind, PostBind):
@@ -259,7 +258,7 @@ def test_a_pod_that_waits_for_permit_does_not_delay_other_bindings() -> None:
         await world.settle(0.1)
         uid = (await world.pod("web")).metadata.uid
         assert world.scheduler.bindings.running[uid].stage is BindingStage.WAITING
-        assert world.scheduler.binding_pool.statistics().running == 0
+        assert world.scheduler.binding_pool.running == 0
         assert (await world.pod("web")).status.nominated_node_name == "n1", "others can read where it is going"
         await world.create(pod("other", cpu=1))
         await world.settle(0.1)

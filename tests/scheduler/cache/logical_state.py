@@ -94,12 +94,12 @@ def _port_conflicts(columns: Columns, text: str) -> set[str]:
 
 def _classes(columns: Columns) -> State:
     return {
-        f"{each.namespace} {sorted(each.labels.items())}": (
-            _by_name(columns, each.rows),
-            _by_name(columns, each.rows_terminating),
+        f"{pod_class.namespace} {sorted(pod_class.labels.items())}": (
+            _by_name(columns, pod_class.rows),
+            _by_name(columns, pod_class.rows_terminating),
         )
-        for each in columns.selectors.classes
-        if each.rows
+        for pod_class in columns.selectors.classes
+        if pod_class.rows
     }
 
 

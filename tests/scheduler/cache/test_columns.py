@@ -125,7 +125,7 @@ def test_pods_that_are_placed_together_count_as_if_placed_alone(copies: int) -> 
     together.place_all([together.record(view) for view in views])
     assert logical_state(together) == logical_state(alone)
     assert together.priority_lowest.tolist() == alone.priority_lowest.tolist()
-    assert [each.arrival for each in together.pods.values()] == [each.arrival for each in alone.pods.values()]
+    assert [record.arrival for record in together.pods.values()] == [record.arrival for record in alone.pods.values()]
     changed = together.usage_changes.since(0)
     assert changed is not None
     assert changed.tolist() == [0, 1]

@@ -28,8 +28,8 @@ def names(columns: Columns, order: NodeOrder, among: Sequence[str] | None = None
 
 def known(*nodes: Node) -> tuple[Columns, NodeOrder]:
     columns = Columns()
-    for each in nodes:
-        columns.put_node(each)
+    for node_view in nodes:
+        columns.put_node(node_view)
     return columns, NodeOrder(columns)
 
 

@@ -16,8 +16,8 @@ from tests.scheduler.harness import engine_of
 def test_objects_are_found_by_key_and_by_namespace() -> None:
     services = ObjectStores().of(Service)
     web, db, other = service("web"), service("db"), service("web", "shop")
-    for each in (web, db, other):
-        services.put(each)
+    for service_view in (web, db, other):
+        services.put(service_view)
     assert services.get("default/web") is web
     assert services.get("shop/web") is other
     assert services.get("web") is None

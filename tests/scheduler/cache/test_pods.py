@@ -248,7 +248,7 @@ def test_an_unused_signature_is_removed() -> None:
     swept(columns)
     assert not signature.registered
     assert list(columns.terms) == []
-    assert all(each.labels != WEB for each in columns.selectors.classes)
+    assert all(pod_class.labels != WEB for pod_class in columns.selectors.classes)
 
 
 def test_a_shape_with_placed_pods_stays() -> None:

@@ -72,8 +72,8 @@ def test_the_pods_that_a_counter_counts(parts: list[PodSelector], terminating: b
     assert rows(asked_late, count(asked_late, *parts, terminating=terminating)) == counted
     engine = engine_of()
     counter = count(engine.columns, *parts, terminating=terminating)
-    for each in CLUSTER:
-        engine.put(each)
+    for view in CLUSTER:
+        engine.put(view)
     assert rows(engine.columns, counter) == counted, "asked before anybody came"
 
 

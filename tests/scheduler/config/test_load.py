@@ -171,7 +171,9 @@ def test_every_field_is_read() -> None:
             ignorable=True,
         ),
     )
-    assert [(each.scheduler_name, each.percentage_of_nodes_to_score) for each in loaded.profiles] == [("packer", 40)]
+    assert [(profile.scheduler_name, profile.percentage_of_nodes_to_score) for profile in loaded.profiles] == [
+        ("packer", 40)
+    ]
 
 
 def test_zeros_that_kubernetes_takes_for_absence_are_defaults() -> None:

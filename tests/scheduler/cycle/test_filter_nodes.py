@@ -366,11 +366,11 @@ def test_an_engine_samples_as_a_plain_search_does(
     sizes: list[int], zones: int, percentage: int, pending: list[tuple[int, bool]]
 ) -> None:
     nodes = [node(f"n{n:03}", cpu=size, zone=f"z{n * n % zones}") for n, size in enumerate(sizes)]
-    free = {each.metadata.name: size for each, size in zip(nodes, sizes, strict=True)}
+    free = {node_view.metadata.name: size for node_view, size in zip(nodes, sizes, strict=True)}
     engine = engine_of(*nodes, config=configuration(percentageOfNodesToScore=percentage))
     by_zone: dict[str, list[str]] = {}
-    for each in nodes:
-        by_zone.setdefault(each.metadata.labels["topology.kubernetes.io/zone"], []).append(each.metadata.name)
+    for node_view in nodes:
+        by_zone.setdefault(node_view.metadata.labels["topology.kubernetes.io/zone"], []).append(node_view.metadata.name)
     turns = max(len(names) for names in by_zone.values())
     order = [names[turn] for turn in range(turns) for names in by_zone.values() if turn < len(names)]
     start = 0

@@ -1,4 +1,4 @@
-"""Cached results equal computed ones. `SortedRows` reads like a sorted list."""
+"""Cached results equal computed ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections import Counter
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows, length_of
@@ -19,7 +18,6 @@ from mooring.scheduler.cycle.attempt import PodAttempt
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.cycle.schedule_pod import SchedulingCycle
-from mooring.scheduler.cycle.sorted_rows import BLOCK_BITS, SortedRows
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import SKIP, Filter, Proceed, Scope, Score, Skip
@@ -82,7 +80,7 @@ ALL = ["n1", "n2", "n3"]
 
 
 def watched() -> Engine:
-    config = with_profile(plugins={"multiPoint": {"enabled": plugins(*(each.name for each in RECORDERS))}})
+    config = with_profile(plugins={"multiPoint": {"enabled": plugins(*(recorder.name for recorder in RECORDERS))}})
     return engine_of(node("n1"), node("n2"), node("n3"), config=config, registry=Registry([*PLUGINS, *RECORDERS]))
 
 
@@ -412,7 +410,9 @@ def _assert_same_with_an_empty_cache(engine: Engine, pod: PodInfo) -> Decision:
     for cycle in engine.cycles.values():
         cycle.best_nodes_max = 0
     full = engine.decide(pod, in_full=True)
-    uncached = SchedulingCycle(engine.cycle_for(pod).profile, engine.columns, by_name(engine.columns))
+    uncached = SchedulingCycle(
+        engine.cycle_for(pod).profile, engine.columns, by_name(engine.columns), None, lambda: 0.0
+    )
     assert outcome(brief) == outcome(full) == outcome(recorded)
     _assert_best_nodes(recorded, full)
     assert written_decision(full) == written_decision(uncached.decide(pod, in_full=True))
@@ -436,41 +436,9 @@ def _assert_best_nodes(recorded: Decision, full: Decision) -> None:
         assert recorded.best_nodes[0].node_name == full.node_name
     if not full.pod.nominated_node and full.node_names is None:
         by_plugin = Counter(status.plugin for status in full.node_to_status.values() if status is not None)
-        assert {each.plugin: each.nodes for each in recorded.rejections} == by_plugin
+        assert {rejection.plugin: rejection.nodes for rejection in recorded.rejections} == by_plugin
 
 
 def outcome(decision: Decision) -> dict[str, object]:
     """What a decision says without details by node."""
     return {key: said for key, said in written_decision(decision).items() if key not in ("nodes", "scores")}
-
-
-ROWS = st.one_of(st.integers(0, 40), st.integers(0, 5 << BLOCK_BITS))
-
-
-@given(st.sets(ROWS), st.lists(st.tuples(st.booleans(), ROWS)))
-def test_it_reads_like_a_sorted_list(rows: set[int], changes: list[tuple[bool, int]]) -> None:
-    found, wanted = SortedRows(sorted(rows)), set(rows)
-    for is_added, row in changes:
-        if is_added:
-            found.add(row)
-            wanted.add(row)
-        else:
-            found.discard(row)
-            wanted.discard(row)
-    expected = sorted(wanted)
-    assert list(found) == expected
-    assert (len(found), bool(found)) == (len(expected), bool(expected))
-    assert [found[place] for place in range(len(expected))] == expected
-    assert [found[-place] for place in range(1, len(expected) + 1)] == expected[::-1]
-    assert (found[:3], found[1::2]) == (expected[:3], expected[1::2])
-    assert all((row in found) == (row in wanted) for row in (*rows, *(row for _, row in changes), -1))
-    for place in (len(expected), -len(expected) - 1):
-        with pytest.raises(IndexError):
-            found[place]
-
-
-def test_a_change_moves_rows_of_one_block() -> None:
-    rows = SortedRows(list(range(0, 1_000_000, 2)))
-    rows.add(1)
-    assert len(rows) == 500_001
-    assert max(len(block) for block in rows._blocks) <= 1 << BLOCK_BITS

@@ -67,7 +67,7 @@ class Wish(PreFilter[str], Filter[str], PreScore[str], Score[str]):
 
 
 def engine_with(*extra: type[Plugin]) -> Engine:
-    written = with_profile(plugins={"multiPoint": {"enabled": plugins(*(each.name for each in extra))}})
+    written = with_profile(plugins={"multiPoint": {"enabled": plugins(*(plugin.name for plugin in extra))}})
     return engine_of(*NODES, config=written, registry=Registry([*PLUGINS, *extra]))
 
 
@@ -239,8 +239,8 @@ def test_the_die_breaks_ties_between_the_best_only() -> None:
         return choose
 
     engine = Engine(load_configuration(None), entropy=Entropy(seed=1), tie_break=die)
-    for each in (*NODES, node("n4"), pod("a", cpu=1, on="n2")):
-        engine.put(each)
+    for view in (*NODES, node("n4"), pod("a", cpu=1, on="n2")):
+        engine.put(view)
     assert decide(engine, pod(cpu=1)).node_name == "n4"
     assert offered == [["n1", "n4"]]
 

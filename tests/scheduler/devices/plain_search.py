@@ -138,7 +138,7 @@ class PlainSearch:
             return False
         if not request.tolerates(device.kind):
             return False
-        constraints = [constraint_of(each) for each in self.wanted.claims[request.claim].constraints]
+        constraints = [constraint_of(constraint) for constraint in self.wanted.claims[request.claim].constraints]
         for pick in picks:
             if pick.request.claim == request.claim:
                 for constraint in constraints:
@@ -161,7 +161,7 @@ class PlainSearch:
             is_first = pick.device not in counted and pick.device.id not in self.allocated.consumed
             if pick.pool is pool and (not pick.device.kind.allows_multiple or is_first):
                 counted.append(pick.device)
-        for each in (*counted, device):
-            for counter_set, name, amount_nano in each.kind.counters:
+        for counted_device in (*counted, device):
+            for counter_set, name, amount_nano in counted_device.kind.counters:
                 left[counter_set, name] -= amount_nano
         return all(amount >= 0 for amount in left.values())

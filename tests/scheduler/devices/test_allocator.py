@@ -39,8 +39,8 @@ def classes() -> ObjectStore[DeviceClass]:
 
 def pool_of(*slices: ResourceSlice) -> PoolView:
     kinds = DeviceKinds()
-    pooled = [PooledSlice(each, kinds) for each in slices]
-    view = view_of(pooled[0].pool_id, pooled, {each.name: None for each in pooled})
+    pooled = [PooledSlice(slice_, kinds) for slice_ in slices]
+    view = view_of(pooled[0].pool_id, pooled, {pooled_slice.name: None for pooled_slice in pooled})
     assert view is not None
     return view
 
@@ -289,7 +289,7 @@ def test_partitions_share_counters() -> None:
 )
 def test_errors(specs: list[ResourceClaimSpec], pools: list[ResourceSlice], text: str) -> None:
     with pytest.raises(DeviceAllocationError) as caught:
-        search(specs, *(pool_of(each) for each in pools))
+        search(specs, *(pool_of(pool) for pool in pools))
     assert caught.value.text(["c0", "c1"]).startswith(text)
 
 

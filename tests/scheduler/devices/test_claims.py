@@ -43,8 +43,8 @@ class Setting:
 
     def __init__(self, *claims: ResourceClaim) -> None:
         self.store: ObjectStore[ResourceClaim] = ObjectStore()
-        for each in claims:
-            self.store.put(each)
+        for stored in claims:
+            self.store.put(stored)
         self.allocated = AllocatedState()
         self.tracker = ClaimTracker(self.store, self.allocated)
 
@@ -192,8 +192,8 @@ def settings(text: str) -> OpaqueDeviceConfiguration:
 
 def allocated(spec: ResourceClaimSpec, published: ResourceSlice, *classes: DeviceClass) -> AllocationResult:
     store: ObjectStore[DeviceClass] = ObjectStore()
-    for each in classes or (device_class(),):
-        store.put(each)
+    for device_class_ in classes or (device_class(),):
+        store.put(device_class_)
     pooled = PooledSlice(published, DeviceKinds())
     matching = (True,) * len(pooled.devices) if pooled.selects_per_device else None
     pool = view_of(pooled.pool_id, [pooled], {pooled.name: matching})
@@ -230,7 +230,7 @@ def test_the_fields_of_a_result() -> None:
 def test_an_alternative_is_named_with_its_request() -> None:
     spec = asking(first_of(wants(name="x", count=2), wants(name="y")))
     results = allocated(spec, slice_of(device("d"), node="n1")).devices.results
-    assert [(each.request, each.admin_access, each.share_id) for each in results] == [("r/y", None, None)]
+    assert [(result.request, result.admin_access, result.share_id) for result in results] == [("r/y", None, None)]
 
 
 def test_configuration_of_classes_comes_before_that_of_the_claim() -> None:
@@ -252,7 +252,7 @@ def test_configuration_of_classes_comes_before_that_of_the_claim() -> None:
         ),
     )
     found = allocated(spec, slice_of(*(device(f"d{number}") for number in range(3)), node="n1"), configured)
-    reported = [(each.source, each.requests, each.opaque) for each in found.devices.config]
+    reported = [(config.source, config.requests, config.opaque) for config in found.devices.config]
     assert reported == [
         ("FromClass", ("a", "b", "c/x"), settings("class")),
         ("FromClaim", (), settings("all")),
@@ -302,8 +302,8 @@ GPUS = "example.com/gpu"
 
 def store_of(*classes: DeviceClass) -> ObjectStore[DeviceClass]:
     store: ObjectStore[DeviceClass] = ObjectStore()
-    for each in classes:
-        store.put(each)
+    for device_class_ in classes:
+        store.put(device_class_)
     return store
 
 
@@ -409,11 +409,11 @@ def test_the_claim_for_extended_resources(
 ) -> None:
     classes = DeviceClassResolver(store_of(device_class("gpu", resource=GPUS)))
     claim = claim_for(pod(init=init, containers=containers), [GPUS], classes)
-    asked = [(each.name, each.exactly) for each in claim.spec.devices.requests]
+    asked = [(request.name, request.exactly) for request in claim.spec.devices.requests]
     assert {name: exactly.count for name, exactly in asked if exactly is not None} == requests
     assert {exactly.device_class_name for _, exactly in asked if exactly is not None} == {"gpu"}
-    assert [f"{each.container_name}: {each.request_name[10]}" for each in claim.mappings] == mappings
-    assert {each.resource_name for each in claim.mappings} == {GPUS}
+    assert [f"{mapping.container_name}: {mapping.request_name[10]}" for mapping in claim.mappings] == mappings
+    assert {mapping.resource_name for mapping in claim.mappings} == {GPUS}
 
 
 def test_a_fraction_of_a_device_is_nothing() -> None:

@@ -24,7 +24,7 @@ POOL = (GPU, "pool")
 
 def seen(slices: Sequence[ResourceSlice], reaching: Sequence[str]) -> PoolView | None:
     kinds = DeviceKinds()
-    pooled = sorted((PooledSlice(each, kinds) for each in slices), key=lambda each: each.name)
+    pooled = sorted((PooledSlice(slice_, kinds) for slice_ in slices), key=lambda pooled_slice: pooled_slice.name)
     return view_of(POOL, pooled, dict.fromkeys(reaching))
 
 
@@ -110,13 +110,15 @@ def test_devices_of_other_nodes_count_for_counters() -> None:
     ]
     view = seen(slices, ["c", "s1"])
     assert view is not None
-    assert [each.id[2] for each in view.devices] == ["here"]
-    assert [each.id[2] for each in view.others] == ["there"]
+    assert [pooled_device.id[2] for pooled_device in view.devices] == ["here"]
+    assert [other.id[2] for other in view.others] == ["there"]
 
 
 def test_devices_that_differ_only_by_name_are_of_one_kind() -> None:
     kinds = DeviceKinds()
-    one, same, other = (kinds.of(GPU, each) for each in (device("a", n=1), device("b", n=1), device("c", n=2)))
+    one, same, other = (
+        kinds.of(GPU, published) for published in (device("a", n=1), device("b", n=1), device("c", n=2))
+    )
     assert one is same
     assert one is not other
 

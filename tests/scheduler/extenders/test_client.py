@@ -64,7 +64,7 @@ def decided(
 
     async def story() -> tuple[Decision, Server]:
         async with serving(script) as server:
-            settings = [written(server.url, **each) for each in extenders]
+            settings = [written(server.url, **extender) for extender in extenders]
             engine = engine_of(*views, config=configuration(extenders=settings))
             async with ExtenderTransport(extenders_of(engine.configuration)) as transport:
                 record = engine.record(pending if pending is not None else pod("p", uid="up"))
@@ -214,7 +214,7 @@ def test_a_change_that_is_not_deferred_is_an_error() -> None:
 def bound(script: Script, *extenders: Mapping[str, object]) -> tuple[bool, Server]:
     async def story() -> tuple[bool, Server]:
         async with serving(script) as server:
-            settings = [written(server.url, **each) for each in extenders]
+            settings = [written(server.url, **extender) for extender in extenders]
             engine = engine_of(*NODES, config=configuration(extenders=settings))
             async with ExtenderTransport(extenders_of(engine.configuration)) as transport:
                 record = engine.record(pod("p", uid="up"))

@@ -64,7 +64,9 @@ def exchanged(
     """A decision in full and what was asked for it; one that is not in full must come out the same."""
     brief, asked_in_brief = drive(decide_with_extenders(engine, engine.record(view)), response)
     full, asked = drive(decide_with_extenders(engine, engine.record(view), in_full=True), response)
-    assert [list(map(type, each)) for each in asked] == [list(map(type, each)) for each in asked_in_brief]
+    assert [list(map(type, requests)) for requests in asked] == [
+        list(map(type, requests)) for requests in asked_in_brief
+    ]
     for field in (
         "node_name",
         "message",
@@ -250,7 +252,7 @@ def test_scores_are_added_with_their_weight() -> None:
     engine = engine_with(written(**SCORE | {"weight": 3}))
     decision, rounds = exchanged(engine, pod(), answering(prioritize=scores(n1=1, n2=5, n3=2, n9=10)))
     assert (decision.node_name, len(rounds)) == ("n2", 1)
-    by_node = {name: each["http://extender.test"] for name, each in decision.scores.items()}
+    by_node = {name: by_plugin["http://extender.test"] for name, by_plugin in decision.scores.items()}
     assert by_node == {"n1": 30, "n2": 150, "n3": 60}
     of_n2 = decision.scores["n2"]
     assert of_n2["total"] == sum(score for name, score in of_n2.items() if name != "total")

@@ -124,7 +124,7 @@ def test_what_is_left(asked: Extender, result: ExtenderFilterResult, filtered: F
 )
 def test_what_it_adds_to_scores(weight: int, priorities: list[tuple[str, int]], scores: dict[str, int]) -> None:
     asked = extender(prioritizeVerb="p", weight=weight)
-    assert asked.scores(HostPriority(*each) for each in priorities) == scores
+    assert asked.scores(HostPriority(*priority) for priority in priorities) == scores
 
 
 def test_ignorable_extenders_are_called_last() -> None:
@@ -135,7 +135,7 @@ def test_ignorable_extenders_are_called_last() -> None:
         written("http://d", filterVerb="f"),
     ]
     asked = extenders_of(load_configuration(configuration(extenders=extenders)))
-    assert [each.name for each in asked] == ["http://b", "http://d", "http://a", "http://c"]
+    assert [extender.name for extender in asked] == ["http://b", "http://d", "http://a", "http://c"]
 
 
 # Resources in an extender's hands

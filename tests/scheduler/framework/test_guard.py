@@ -106,7 +106,7 @@ class FragileRows(Fragile):
 
 
 def engine_with(*extra: type[Plugin]) -> Engine:
-    written = with_profile(plugins={"multiPoint": {"enabled": plugins(*(each.name for each in extra))}})
+    written = with_profile(plugins={"multiPoint": {"enabled": plugins(*(plugin.name for plugin in extra))}})
     return engine_of(*NODES, config=written, registry=Registry([*PLUGINS, *extra]))
 
 

@@ -228,7 +228,7 @@ def test_two_files_of_one_name_do_not_get_in_each_others_way(tmp_path: Path) -> 
 def test_nothing_is_written_beside_the_file(write: Write) -> None:
     path = write(rule("R"))
     load_plugins(path)
-    assert [each.name for each in path.parent.iterdir()] == ["rules.py"]
+    assert [file.name for file in path.parent.iterdir()] == ["rules.py"]
 
 
 # --- rejections ---------------------------------------------------------------------------------------------------
@@ -354,10 +354,10 @@ def test_a_plugin_is_enabled(
     written = configuration(profiles=profiles) if profiles is not None else None
     completed = enabled_if_unmentioned(load_configuration(written), ["Mine"])
     found = {
-        each.scheduler_name: next(
-            ((p.name, p.weight) for p in each.plugins.multi_point.enabled if p.name == "Mine"), None
+        profile.scheduler_name: next(
+            ((p.name, p.weight) for p in profile.plugins.multi_point.enabled if p.name == "Mine"), None
         )
-        for each in completed.profiles
+        for profile in completed.profiles
     }
     assert found == enabled_in
 

@@ -85,7 +85,7 @@ def test_every_score_is_scaled_by_the_rule_for_one_node(scores: list[int], rever
 @given(st.lists(st.integers(-20, 20), min_size=1))
 def test_a_table_gives_what_the_formula_gives(scores: list[int]) -> None:
     values = np.array(scores)
-    looked_up = by_table(values, lambda each: each * each - 3, min(scores), max(scores))
+    looked_up = by_table(values, lambda value: value * value - 3, min(scores), max(scores))
     assert looked_up.tolist() == [score * score - 3 for score in scores]
 
 
@@ -110,7 +110,7 @@ def test_nominated_pods_of_a_row() -> None:
     engine = engine_of(node("n1"), pod("nominated", nominated="n1"))
     nominated = tuple(engine.columns.nominations.on("n1"))
     context = ExplainContext(engine.record(pod()), {0: nominated})
-    assert [each.name for each in context.nominated_to(0)] == ["nominated"]
+    assert [nominated.name for nominated in context.nominated_to(0)] == ["nominated"]
     assert context.nominated_to(1) == ()
 
 

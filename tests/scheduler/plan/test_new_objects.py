@@ -30,7 +30,7 @@ def added(objects: Sequence[ApiObject], pods: Sequence[Pod], *examples: str) -> 
     """The fewest nodes like these, which leave no trace in the cluster."""
     engine = engine_of(*objects)
     others = cluster_objects_of_nodes(engine.columns, examples)
-    nodes = {each.metadata.name: each for each in objects if isinstance(each, Node)}
+    nodes = {view.metadata.name: view for view in objects if isinstance(view, Node)}
     types = tuple(
         NodeType(name, nodes[name], price=1.0 + place, others=others[name]) for place, name in enumerate(examples)
     )
@@ -43,7 +43,7 @@ def added(objects: Sequence[ApiObject], pods: Sequence[Pod], *examples: str) -> 
 
 
 def counts(result: PlanResult) -> dict[str, int]:
-    return {each.type: each.count for each in result.nodes_to_add}
+    return {new_nodes.type: new_nodes.count for new_nodes in result.nodes_to_add}
 
 
 def in_use(*devices: str) -> list[ApiObject]:
@@ -108,25 +108,25 @@ def test_pods_of_one_template_with_different_claims_need_different_nodes() -> No
     nodes: list[ApiObject] = [node("s"), node("l"), gpus("s", 2, model="small"), gpus("l", 1, model="large")]
     result = added([device_class(), *nodes, *nowhere, *small, *large], [*lost, *some, *others], "s", "l")
     assert counts(result) == {"l": 2}
-    assert [each.pod for each in result.pending] == ["default/p-c0"]
+    assert [pending_pod.pod for pending_pod in result.pending] == ["default/p-c0"]
 
 
 def test_a_fix_adds_a_node_with_devices() -> None:
     claims, (asking,) = one_each(1)
     engine = engine_of(device_class(), node("n1"), gpus("n1", 1), *in_use("gpu-0"), *claims)
     result = Planner(engine, lambda: ()).plan(PlanRequest(Question.FIX, pods=(asking,)))
-    assert ("add a node like n1",) in [each.changes for each in result.fixes]
+    assert ("add a node like n1",) in [fix.changes for fix in result.fixes]
 
 
 def test_volume_limits() -> None:
     names = [f"v{number}" for number in range(5)]
     storage: list[ApiObject] = [
-        each for name in names for each in (volume_claim(name, volume=name), persistent_volume(name, driver=DRIVER))
+        view for name in names for view in (volume_claim(name, volume=name), persistent_volume(name, driver=DRIVER))
     ]
     objects: list[ApiObject] = [node("n1", unschedulable=True), csi_node("n1", **{DRIVER: 2}), *storage]
     result = added(objects, [pod(f"p-{name}", claims=[name]) for name in names], "n1")
     assert counts(result) == {"n1": 3}
-    assert CSINode in {type(each) for each in cluster_objects_of_nodes(engine_of(*objects).columns, ["n1"])["n1"]}
+    assert CSINode in {type(view) for view in cluster_objects_of_nodes(engine_of(*objects).columns, ["n1"])["n1"]}
 
 
 def test_extended_resources_and_the_pods_of_daemon_sets() -> None:

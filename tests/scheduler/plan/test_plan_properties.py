@@ -56,7 +56,7 @@ def test_a_plan_is_what_the_engine_then_does(seed: int) -> None:
     engine, pods = random_pods(seed, 8)
     other, _, _ = random_engine(seed)
     result = Planner(engine, lambda: ()).plan(PlanRequest(Question.PLACE, seed=5, pods=pods))
-    planned = {each.pod: each.node for each in result.placements}
+    planned = {placement.pod: placement.node for placement in result.placements}
     for ours, theirs in zip([Entropy(5, stream.name) for stream in other.streams], other.streams, strict=True):
         ours.exchange(theirs)
     done: dict[str, str] = {}
@@ -98,13 +98,14 @@ def test_no_question_leaves_a_trace_and_slices_give_the_same_result(seed: int, q
 def test_moves_violate_no_budget_and_leave_nothing_pending(seed: int) -> None:
     engine, _, _ = random_engine(seed)
     result = Planner(engine, lambda: ()).plan(PlanRequest(Question.DEFRAGMENT, seed=1, wants_bound=False))
-    by_key = {each.key: each for each in engine.columns.pods.values()}
+    by_key = {record.key: record for record in engine.columns.pods.values()}
     for budget in engine.columns.objects.of(PodDisruptionBudget):
         matcher = compile_selector(budget.spec.selector)
         if budget.status.disruptions_allowed <= 0 and budget.spec.selector is not None:
             moved = [by_key[move.pod] for move in result.moves]
             assert not any(
-                each.namespace == budget.metadata.namespace and matcher.matches(each.signature.labels) for each in moved
+                moved_pod.namespace == budget.metadata.namespace and matcher.matches(moved_pod.signature.labels)
+                for moved_pod in moved
             )
     assert len({move.pod for move in result.moves}) == len(result.moves)  # no pod moves twice
 
@@ -173,10 +174,10 @@ def _fits_without(engine: Engine, view: Pod, name: str, chosen: tuple[Obstacle, 
 
 def _fits_a_new_node(engine: Engine, view: Pod) -> bool:
     with WhatIf(engine, 1) as what_if:
-        for each in [node for node in engine.columns.nodes if node is not None]:
+        for old in [node for node in engine.columns.nodes if node is not None]:
             mark = what_if.mark()
-            name = each.metadata.name
-            what_if.add_node(node_like(each, cluster_objects_of_nodes(engine.columns, [name])[name], "new"))
+            name = old.metadata.name
+            what_if.add_node(node_like(old, cluster_objects_of_nodes(engine.columns, [name])[name], "new"))
             if what_if.decide(engine.record(view)).node_name is not None:
                 return True
             what_if.undo_to(mark)
@@ -198,9 +199,9 @@ def executed(objects: list[ApiObject], pending: list[Pod]) -> tuple[PlanResult, 
 
     async def main() -> PlanResult:
         async with open_world(clock, Entropy(1)) as world:
-            for each in (*objects, *pending):
-                kind, document = kind_of_view(type(each)), _without_grace(plain(each))
-                await store_object(world.store, kind, each.metadata.namespace, document)
+            for view in (*objects, *pending):
+                kind, document = kind_of_view(type(view)), _without_grace(plain(view))
+                await store_object(world.store, kind, view.metadata.namespace, document)
             scheduler = Scheduler(world.client, load_configuration(None), clock=clock, entropy=Entropy(2))
             may_begin = asyncio.Event()
             world.group.start_background(scheduler.run(may_begin), name="scheduler")
@@ -211,7 +212,7 @@ def executed(objects: list[ApiObject], pending: list[Pod]) -> tuple[PlanResult, 
             may_begin.set()
             await world.settle(SETTLED_S)
             check(scheduler)
-            bindings.update(await _bindings(world, {each.key for each in pending}))
+            bindings.update(await _bindings(world, {view.key for view in pending}))
             return result
 
     return run(main(), clock), bindings
@@ -226,9 +227,9 @@ def _without_grace(document: dict[str, Any]) -> dict[str, Any]:
 
 async def _bindings(world: World, wanted: set[str]) -> dict[str, str]:
     return {
-        each.key: each.spec.node_name
-        for each in (await world.pods()).values()
-        if each.key in wanted and each.spec.node_name
+        view.key: view.spec.node_name
+        for view in (await world.pods()).values()
+        if view.key in wanted and view.spec.node_name
     }
 
 
@@ -240,10 +241,10 @@ def random_cluster(seed: int, pending_count: int, *, preempts: bool) -> tuple[li
     objects += [world.node(name) for name in NODE_NAMES]
     objects += [world.pod(templates, f"placed-{number}", on=world.choose(NODE_NAMES)) for number in range(10)]
     if preempts:  # no kubelet ends the terminating ones, so a victim among them would stay
-        objects = [_not_terminating(each) if isinstance(each, Pod) else each for each in objects]
-    distinct = {(each.kind, each.key): each for each in objects if each.key != "default"}
+        objects = [_not_terminating(view) if isinstance(view, Pod) else view for view in objects]
+    distinct = {(view.kind, view.key): view for view in objects if view.key != "default"}
     pending = [world.pod(templates, f"pending-{number}") for number in range(pending_count)]
-    claims, pending = _with_devices(world, [_startable(each, preempts=preempts) for each in pending])
+    claims, pending = _with_devices(world, [_startable(view, preempts=preempts) for view in pending])
     devices = [gpus(name, 1 + world.integer_below(3)) for name in world.some(NODE_NAMES, one_in=2)]
     return [*distinct.values(), device_class(), *devices, *claims], pending
 
@@ -269,9 +270,9 @@ def _with_devices(world: random_world.World, pods: list[Pod]) -> tuple[list[Reso
 
 def _startable(view: Pod, *, preempts: bool) -> Pod:
     volumes = tuple(
-        each
-        for each in view.spec.volumes
-        if each.persistent_volume_claim is None or each.persistent_volume_claim.claim_name != UNBOUND_CLAIM
+        volume
+        for volume in view.spec.volumes
+        if volume.persistent_volume_claim is None or volume.persistent_volume_claim.claim_name != UNBOUND_CLAIM
     )
     policy = view.spec.preemption_policy if preempts or view.spec.priority is None else "Never"
     spec = replace(view.spec, volumes=volumes, preemption_policy=policy)
@@ -287,7 +288,7 @@ def _not_terminating(view: Pod) -> Pod:
 def test_each_planned_placement_is_the_binding(seed: int) -> None:
     objects, pending = random_cluster(seed, 10, preempts=False)
     result, bound = executed(objects, pending)
-    assert {each.pod: each.node for each in result.placements} == bound
+    assert {placement.pod: placement.node for placement in result.placements} == bound
 
 
 @settings(max_examples=100, deadline=None)
@@ -295,4 +296,4 @@ def test_each_planned_placement_is_the_binding(seed: int) -> None:
 def test_a_pod_that_preempts_gets_the_planned_node(seed: int) -> None:
     objects, pending = random_cluster(seed, 1, preempts=True)
     result, bound = executed(objects, pending)
-    assert {each.pod: each.node for each in result.placements} == bound
+    assert {placement.pod: placement.node for placement in result.placements} == bound

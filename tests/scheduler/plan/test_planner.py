@@ -28,8 +28,8 @@ DAEMON = owned_by("DaemonSet", "agent")
 
 def engine_with(*objects: ApiObject) -> Engine:
     engine = Engine(load_configuration(None), entropy=Entropy(1))
-    for each in objects:
-        engine.put(each)
+    for view in objects:
+        engine.put(view)
     return engine
 
 
@@ -49,7 +49,7 @@ def plan(
 
 
 def nodes_of(result: PlanResult) -> dict[str, str]:
-    return {each.pod: each.node for each in result.placements}
+    return {placement.pod: placement.node for placement in result.placements}
 
 
 # Placing
@@ -118,7 +118,7 @@ def test_requested_pods_are_placed_after_the_nodes_are_removed() -> None:
     assert len(plan(objects, Question.PLACE, *asked).placements) == 2
     result = plan(objects, Question.REMOVE_NODES, *asked, nodes=("n1",))
     assert nodes_of(result) == {"default/web-1": "n2", "default/new-1": "n2"}
-    assert [each.pod for each in result.pending] == ["default/new-2"]
+    assert [pending.pod for pending in result.pending] == ["default/new-2"]
 
 
 def test_no_pod_moves_to_a_node_that_is_removed_next() -> None:
@@ -136,8 +136,11 @@ def test_a_pod_without_a_place_is_pending_and_its_node_comes_last() -> None:
         pod("small", cpu=1, on="n2", owner=WEB),
     ]
     result = plan(objects, Question.REMOVE_NODES, nodes=("n1", "n2"))
-    assert [(each.node, each.is_safe) for each in result.drained] == [("n2", True), ("n1", False)]
-    assert [(each.pod, each.moved_from) for each in result.pending] == [("default/large", "n1")]
+    assert [(drained_node.node, drained_node.is_safe) for drained_node in result.drained] == [
+        ("n2", True),
+        ("n1", False),
+    ]
+    assert [(pending.pod, pending.moved_from) for pending in result.pending] == [("default/large", "n1")]
 
 
 def test_a_budget_that_allows_nothing_blocks_the_drain() -> None:
@@ -200,7 +203,7 @@ def test_types_of_nodes_that_cannot_be_added(types: tuple[NodeType, ...], words:
 def test_the_smallest_number_of_nodes() -> None:
     pods = [pod(f"p{number}", cpu=1) for number in range(10)]
     result = plan([node("n1", cpu=1)], Question.ADD_NODES, *pods, node_types=(NodeType("m", node("m", cpu=4)),))
-    assert [(each.type, each.count) for each in result.nodes_to_add] == [("m", 3)]
+    assert [(new_nodes.type, new_nodes.count) for new_nodes in result.nodes_to_add] == [("m", 3)]
     assert not result.pending
 
 
@@ -215,14 +218,14 @@ def test_the_cheapest_mix_of_types() -> None:
     pods = [pod("large", cpu=8), *(pod(f"small-{number}", cpu=1) for number in range(2))]
     types = (NodeType("large", node("large", cpu=8), price=8.0), NodeType("small", node("small", cpu=2), price=2.0))
     result = plan([node("n1", cpu=1, pods=0)], Question.ADD_NODES, *pods, node_types=types)
-    assert {each.type: each.count for each in result.nodes_to_add} == {"large": 1, "small": 1}
+    assert {new_nodes.type: new_nodes.count for new_nodes in result.nodes_to_add} == {"large": 1, "small": 1}
 
 
 def test_a_pod_that_fits_on_no_type_stays_pending_and_the_others_are_placed() -> None:
     pods = [pod("huge", cpu=64), pod("small", cpu=1)]
     result = plan([node("n1", pods=0)], Question.ADD_NODES, *pods, node_types=(NodeType("m", node("m", cpu=4)),))
     assert result.nodes_to_add[0].count == 1
-    assert [each.pod for each in result.pending] == ["default/huge"]
+    assert [pending.pod for pending in result.pending] == ["default/huge"]
 
 
 def test_a_given_number_of_nodes_is_added() -> None:
@@ -274,7 +277,7 @@ def test_the_smallest_fix_comes_first(objects: list[ApiObject], wanted: Pod, cha
 
 def test_other_fixes_follow() -> None:
     objects = [node("n1", cpu=2), pod("other", cpu=1, on="n1", owner=WEB)]
-    changes = [each.changes for each in plan(objects, Question.FIX, pod("p", cpu=2)).fixes]
+    changes = [fix.changes for fix in plan(objects, Question.FIX, pod("p", cpu=2)).fixes]
     assert changes == [
         ("request 1 cpu instead of 2",),
         ("evict default/other from node n1",),
@@ -284,14 +287,14 @@ def test_other_fixes_follow() -> None:
 
 def test_a_fix_that_requests_less_than_another_one_is_left_out() -> None:
     objects: list[ApiObject] = [node("n1", cpu=2), node("n2", cpu=1)]
-    changes = [each.changes for each in plan(objects, Question.FIX, pod("p", cpu=4)).fixes]
-    assert [each for each in changes if each[0].startswith("request")] == [("request 2 cpu instead of 4",)]
+    changes = [fix.changes for fix in plan(objects, Question.FIX, pod("p", cpu=4)).fixes]
+    assert [change for change in changes if change[0].startswith("request")] == [("request 2 cpu instead of 4",)]
 
 
 def test_an_eviction_that_violates_a_budget_names_it() -> None:
     other = pod("other", cpu=1, on="n1", owner=WEB, labels={"app": "x"})
     objects = [node("n1", cpu=2), other, budget("b", selector(app="x"), allowed=0)]
-    changes = [each.changes for each in plan(objects, Question.FIX, pod("p", cpu=2)).fixes]
+    changes = [fix.changes for fix in plan(objects, Question.FIX, pod("p", cpu=2)).fixes]
     assert ("evict default/other from node n1 (violates budget default/b)",) in changes
 
 
@@ -301,8 +304,8 @@ def test_new_nodes_that_differ_in_their_zone_only_are_one_fix() -> None:
         *(pod(f"other-{number}", cpu=1, on=f"n{number}", owner=WEB) for number in range(3)),
         node("large", cpu=8, unschedulable=True),
     ]
-    changes = [each.changes for each in plan(objects, Question.FIX, pod("p", cpu=4)).fixes]
-    new = [each[0] for each in changes if each[0].startswith("add")]
+    changes = [fix.changes for fix in plan(objects, Question.FIX, pod("p", cpu=4)).fixes]
+    new = [change[0] for change in changes if change[0].startswith("add")]
     assert new == ["add a node like n0", "add a node like large"]
 
 
@@ -360,13 +363,13 @@ def test_room_for_a_pod_takes_the_fewest_moves() -> None:
         pod("c", cpu=1, on="n2", owner=WEB),
     ]
     result = plan(objects, Question.DEFRAGMENT, pod("large", cpu=4))
-    assert [(each.pod, each.from_node, each.to_node) for each in result.moves] == [("default/c", "n2", "n1")]
+    assert [(move.pod, move.from_node, move.to_node) for move in result.moves] == [("default/c", "n2", "n1")]
     assert nodes_of(result) == {"default/large": "n2"}
 
 
 def test_no_moves_make_room_for_a_pod_larger_than_any_node() -> None:
     result = plan([node("n1", cpu=4), pod("a", cpu=1, on="n1", owner=WEB)], Question.DEFRAGMENT, pod("huge", cpu=8))
-    assert (result.moves, [each.pod for each in result.pending]) == ((), ["default/huge"])
+    assert (result.moves, [pending.pod for pending in result.pending]) == ((), ["default/huge"])
 
 
 CPUS = st.lists(st.integers(1, 8), min_size=1, max_size=12)
@@ -383,7 +386,7 @@ def test_no_plan_is_cheaper_than_the_bound(cpus: list[int], sizes: list[int]) ->
     result = planner.plan(PlanRequest(Question.ADD_NODES, pods=pods, node_types=types))
     assert result.bound is not None
     assert result.bound.value is not None
-    assert sum(each.price for each in result.nodes_to_add) >= result.bound.value - 1e-6
+    assert sum(new_nodes.price for new_nodes in result.nodes_to_add) >= result.bound.value - 1e-6
 
 
 @settings(max_examples=60, deadline=None)

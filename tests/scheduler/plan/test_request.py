@@ -25,19 +25,19 @@ _BASICS = {"string": "str", "int64": "int", "float64": "float", "bool": "bool"}
 _OBJECTS = {"Pod": "raw", "Node": "raw"}
 
 
-def from_schema(type_: Type) -> Any:
+def from_schema(field_type: Type) -> Any:
     """A type of the schema as plain data: fields by name."""
-    match type_:
+    match field_type:
         case Struct(name=name) if name in _OBJECTS:
             return _OBJECTS[name]
         case Struct():
-            return {field.name: from_schema(field.type) for field in type_.fields.values()}
+            return {field.name: from_schema(field.type) for field in field_type.fields.values()}
         case ListOf():
-            return [from_schema(type_.item)]
+            return [from_schema(field_type.item)]
         case MapOf():
-            return {"*": from_schema(type_.value)}
+            return {"*": from_schema(field_type.value)}
         case Scalar():
-            return sorted(type_.choices) if type_.choices else _BASICS[type_.basic.value]
+            return sorted(field_type.choices) if field_type.choices else _BASICS[field_type.basic.value]
 
 
 def from_python(info: Any) -> Any:
@@ -46,7 +46,7 @@ def from_python(info: Any) -> Any:
         case msgspec.inspect.StructType():
             return {field.encode_name: from_python(field.type) for field in info.fields}
         case msgspec.inspect.UnionType():
-            (known,) = [each for each in info.types if not isinstance(each, msgspec.inspect.NoneType)]
+            (known,) = [field_type for field_type in info.types if not isinstance(field_type, msgspec.inspect.NoneType)]
             return from_python(known)
         case msgspec.inspect.ListType() | msgspec.inspect.VarTupleType():
             return [from_python(info.item_type)]
@@ -106,8 +106,8 @@ def test_a_quantity_that_no_column_can_hold_is_refused() -> None:
 
 
 def test_null_is_no_node() -> None:
-    (type_,) = decode({"question": "addNodes", "nodeTypes": [{"like": "n1", "node": None}]}).node_types
-    assert type_.name == "n1"
+    (field_type,) = decode({"question": "addNodes", "nodeTypes": [{"like": "n1", "node": None}]}).node_types
+    assert field_type.name == "n1"
 
 
 WRONG = "1e999999999"

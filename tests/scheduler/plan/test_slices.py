@@ -187,7 +187,7 @@ def test_a_slice_includes_what_the_pause_costs(changes_s: float, slice_s: float)
     assert run_real(run_in_slices(steps(), watch, watch.now, watch.yield_control)) == "done"
     lasted = [after - before - 1.0 for before, after in zip(watch.pauses, watch.pauses[1:], strict=False)]
     assert lasted
-    assert all(slice_s - 2 * step_s <= each <= slice_s + 2 * step_s for each in lasted), lasted
+    assert all(slice_s - 2 * step_s <= lasted_s <= slice_s + 2 * step_s for lasted_s in lasted), lasted
 
 
 # Limits
@@ -268,7 +268,7 @@ def test_a_pod_that_exists_may_be_given_as_an_example() -> None:
     }
     body = msgspec.json.encode({"pods": [given], "copies": [2]})
     request = run_to_end(decode_request(body, engine.columns, lambda: ()))
-    assert [each.pod for each in planned_beside(engine, request).placements] == [
+    assert [placement.pod for placement in planned_beside(engine, request).placements] == [
         "default/placed-1-0",
         "default/placed-1-1",
     ]

@@ -50,7 +50,7 @@ def disturb(what_if: WhatIf, world: World, templates: list[Pod]) -> None:
                 elif decision.preemption is not None:
                     what_if.nominate(decision.pod, decision.preemption.node_name)
             case 2:
-                placed = [each for each in columns.pods.values() if each.row >= 0]
+                placed = [record for record in columns.pods.values() if record.row >= 0]
                 if placed:
                     what_if.evict(world.choose(placed))
             case 3:
@@ -76,9 +76,9 @@ def test_leaving_restores_columns_and_later_decisions(seed: int) -> None:
         view = World(seed + number).pod(templates, f"later-{number}")
         ours, theirs = engine.decide(engine.record(view)), untouched.decide(untouched.record(view))
         assert (ours.node_name, ours.message) == (theirs.node_name, theirs.message)
-        for each, decision in ((engine, ours), (untouched, theirs)):
+        for either, decision in ((engine, ours), (untouched, theirs)):
             if decision.node_name is not None:
-                each.assume(decision)
+                either.assume(decision)
 
 
 def test_undo_to_a_mark_keeps_what_came_before() -> None:
@@ -175,7 +175,7 @@ def removed(engine: Engine, *names: str) -> PlanResult:
 def test_the_replacement_needs_devices_too(views: list[ApiObject], node_name: str | None) -> None:
     engine = cluster(placed("p", "n1", "c"), *views)
     result = removed(engine, "n1")
-    assert [each.node for each in result.placements] == ([node_name] if node_name else [])
+    assert [placement.node for placement in result.placements] == ([node_name] if node_name else [])
     assert result.drained[0].is_safe is (node_name is not None)
     assert removed(engine, "n1") == result  # and nothing has changed
     assert engine.columns.objects.of(ResourceClaim).get("default/c") is views[0]
@@ -219,7 +219,7 @@ def test_pods_that_share_a_claim_get_its_devices_together() -> None:
     before = engine.columns.objects.of(ResourceClaim).get("default/shared")
     pods = tuple(claiming(name, "shared") for name in "ab")
     result = Planner(engine, lambda: ()).plan(PlanRequest(Question.PLACE, pods=pods))
-    assert len({each.node for each in result.placements}) == 1
+    assert len({placement.node for placement in result.placements}) == 1
     assert len(result.placements) == 2
     assert engine.columns.objects.of(ResourceClaim).get("default/shared") is before
     with WhatIf(engine, seed=1) as what_if:
@@ -230,4 +230,4 @@ def test_pods_that_share_a_claim_get_its_devices_together() -> None:
         what_if.resume()
         after = engine.columns.objects.of(ResourceClaim).get("default/shared")
         assert after is not None
-        assert [each.name for each in after.status.reserved_for] == ["a", "b"]
+        assert [consumer.name for consumer in after.status.reserved_for] == ["a", "b"]

@@ -131,12 +131,12 @@ def limited(percentage: int, absolute: int) -> dict[str, Any]:
 def searching(start: int, config: dict[str, Any], cluster: Sequence[ApiObject]) -> str | None:
     """The node that a search finds that starts at this place."""
     engine = Engine(load_configuration(config), entropy=Die(start), tie_break=by_name)
-    for each in cluster:
-        engine.put(each)
+    for view in cluster:
+        engine.put(view)
     return nominated(engine)
 
 
-TEN = [each for number in range(10) for each in full(f"n{number}", priority=10 - number)]
+TEN = [view for number in range(10) for view in full(f"n{number}", priority=10 - number)]
 """The later a node's name, the less important is its pod."""
 
 
@@ -159,7 +159,7 @@ def test_the_search_stops_when_enough_candidates_are_known(
 
 
 def test_the_search_goes_on_until_no_budget_is_violated() -> None:
-    protected = [each for number in range(5) for each in full(f"n{number}", labels=WEB)]
+    protected = [view for number in range(5) for view in full(f"n{number}", labels=WEB)]
     cluster = [*protected, *full("n7", priority=50), budget("b", selector(app="web"), allowed=0)]
     assert searching(0, limited(10, 1), cluster) == "n7"
 
@@ -171,7 +171,7 @@ def test_nodes_that_do_not_help_are_no_candidates() -> None:
 
 def test_candidates_are_found_among_many_nodes() -> None:
     """More rows than are examined in one go, most of them hopeless."""
-    cluster = [each for number in range(200) for each in full(f"n{number:03}", priority=100)]
+    cluster = [view for number in range(200) for view in full(f"n{number:03}", priority=100)]
     engine = engine_of(*cluster, *full("n150"), *full("n199", priority=-1))
     assert nominated(engine) == "n199"
 
@@ -179,8 +179,8 @@ def test_candidates_are_found_among_many_nodes() -> None:
 def test_cached_victims_are_dropped_when_the_cluster_changes() -> None:
     engine = engine_of(*full("n1", priority=100))
     assert nominated(engine) is None
-    for each in full("n2"):
-        engine.put(each)
+    for view in full("n2"):
+        engine.put(view)
     assert nominated(engine) == "n2"
     engine.put(pod("on-n2", cpu=2, priority=100, on="n2"))
     assert nominated(engine) is None
@@ -448,7 +448,7 @@ def test_importance_by_priority_start_and_arrival() -> None:
         pod("waiting too", on="n1", priority=1),
     )
     ranked = sorted(engine.columns.pods.values(), key=importance_key)
-    assert [each.name for each in ranked] == ["important", "old", "as old", "young", "waiting too", "waiting"]
+    assert [record.name for record in ranked] == ["important", "old", "as old", "young", "waiting too", "waiting"]
 
 
 def victim_names(view: Pod, *views: ApiObject, config: dict[str, Any] | None = None) -> list[str] | None:

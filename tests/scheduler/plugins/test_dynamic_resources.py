@@ -229,10 +229,12 @@ def test_a_claim_in_the_way_loses_its_devices(used_by: Sequence[str], is_dealloc
     assert decision.message == (
         f"0/2 nodes are available: 2 resourceclaim not available on the node. {reported}, {NO_PREEMPTION}"
     )
-    assert [type(each) for each in decision.follow_ups] == ([Deallocation] if is_deallocated else [])
-    assert [(each.key, each.resource_version) for each in decision.follow_ups if isinstance(each, Deallocation)] == (
-        [("default/c", "7")] if is_deallocated else []
-    )
+    assert [type(follow_up) for follow_up in decision.follow_ups] == ([Deallocation] if is_deallocated else [])
+    assert [
+        (follow_up.key, follow_up.resource_version)
+        for follow_up in decision.follow_ups
+        if isinstance(follow_up, Deallocation)
+    ] == ([("default/c", "7")] if is_deallocated else [])
 
 
 def test_no_claim_is_blamed_where_devices_are_lacking_anyway() -> None:
@@ -356,7 +358,9 @@ def test_what_an_earlier_attempt_left_is_deleted_first() -> None:
     decision = decide(engine, wanting(1))
     assert rejections(decision) == {"n1": "cannot schedule extended resource claim"}
     assert "deletion of ResourceClaim completed" in (decision.message or "")
-    assert [each.key for each in decision.follow_ups if isinstance(each, ClaimDeletion)] == ["default/left"]
+    assert [follow_up.key for follow_up in decision.follow_ups if isinstance(follow_up, ClaimDeletion)] == [
+        "default/left"
+    ]
 
 
 def registered_for(plugin: DynamicResources, subject: EventResource) -> ClusterEventWithHint:

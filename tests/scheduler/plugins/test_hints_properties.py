@@ -90,15 +90,17 @@ def _is_first_of_its_kind(case: Case) -> bool:
 
 def _is_disliked_elsewhere(case: Case) -> bool:
     """Others keep it away where they are; the node that came, or left their domain, is not there."""
-    others = (each for each in case.around if isinstance(each, Pod) and each.spec.node_name)
+    others = (view for view in case.around if isinstance(view, Pod) and view.spec.node_name)
     return "InterPodAffinity" in case.rejectors and isinstance(case.new, Node) and any(map(_apart, others))
 
 
 def _selects_namespaces(case: Case) -> bool:
-    speaking = [case.rejected, *(each for each in (case.old, case.new) if isinstance(each, Pod))]
+    speaking = [case.rejected, *(view for view in (case.old, case.new) if isinstance(view, Pod))]
     terms = [term for view in speaking for term in (*_near(view), *_apart(view))]
     selectors = [term.namespace_selector for term in terms if term.namespace_selector is not None]
-    return "InterPodAffinity" in case.rejectors and not all(compile_selector(each).matches({}) for each in selectors)
+    return "InterPodAffinity" in case.rejectors and not all(
+        compile_selector(selector).matches({}) for selector in selectors
+    )
 
 
 def _says_several_things(case: Case) -> bool:
@@ -129,7 +131,7 @@ def _is_limited_otherwise(case: Case) -> bool:
 
 def _narrows_no_more(case: Case) -> bool:
     constraints = case.rejected.spec.topology_spread_constraints
-    return case.new is case.rejected and any(each.match_label_keys for each in constraints)
+    return case.new is case.rejected and any(constraint.match_label_keys for constraint in constraints)
 
 
 SKIPPED_BY_KUBE_SCHEDULER: Mapping[str, Callable[[Case], bool]] = {

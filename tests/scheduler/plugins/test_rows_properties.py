@@ -90,7 +90,9 @@ def _assert_same_after(
     with Transaction(engine.columns) as transaction:
         if count > 0:
             transaction.place(mover, row)
-        difference = np.array([[count * each] for each in plugin.contribution(state, mover, row)], dtype=np.int64)
+        difference = np.array(
+            [[count * contributed] for contributed in plugin.contribution(state, mover, row)], dtype=np.int64
+        )
         reported = plugin.filter_adjusted(state, at_row, difference)
         if count < 0:
             transaction.displace(mover)

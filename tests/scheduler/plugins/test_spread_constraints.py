@@ -42,7 +42,7 @@ WEB = {"app": "web", "version": "7"}
 def compiled(view: Pod, action: str = HARD) -> list[str]:
     engine = engine_of()
     found = own_constraints(engine.columns, engine.record(view).signature, action)
-    return [f"{each.column.key}: {each.selector}" for each in found]
+    return [f"{constraint.column.key}: {constraint.selector}" for constraint in found]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_default_constraints_are_for_pods_of_services_and_controllers() -> None:
     engine = engine_of(service("s", app="web"))
     signature = engine.record(pod(labels=WEB)).signature
     found = default_constraints(engine.columns, signature, SYSTEM_DEFAULTS, SOFT)
-    assert [(each.column.key, each.max_skew) for each in found] == [(HOSTNAME, 3), (ZONE, 5)]
+    assert [(constraint.column.key, constraint.max_skew) for constraint in found] == [(HOSTNAME, 3), (ZONE, 5)]
     assert default_constraints(engine.columns, signature, SYSTEM_DEFAULTS, HARD) == ()
     loner = engine.record(pod(labels={"app": "db"})).signature
     assert default_constraints(engine.columns, loner, SYSTEM_DEFAULTS, SOFT) == ()
@@ -195,14 +195,14 @@ def test_a_pod_that_comes_again_finds_what_was_found() -> None:
 def test_compiled_constraints_are_dropped_when_a_node_changes() -> None:
     engine = zones()
     found = [counting(engine, kind) for kind in "xy"]
-    assert all(each() is not None for each in found)
+    assert all(reference() is not None for reference in found)
     engine.put(node("c", zone="c"))
     counting(engine, "x")
-    assert [each() for each in found] == [None, None], "also for the pod that did not come again"
+    assert [reference() for reference in found] == [None, None], "also for the pod that did not come again"
 
 
 def test_only_so_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spread_constraints, "CACHE_ENTRIES_MAX", 2)
     engine = zones()
     found = [counting(engine, kind) for kind in "xyzuvw"]
-    assert sum(each() is not None for each in found) == 2
+    assert sum(reference() is not None for reference in found) == 2

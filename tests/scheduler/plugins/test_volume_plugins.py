@@ -71,7 +71,7 @@ NODES = (
 )
 def test_which_nodes_reach_a_volume_with_labels(labels: Mapping[str, str], reached: list[str]) -> None:
     engine = engine_of(*NODES, bound("c", to="v"), volume("v", labels=labels))
-    rejected = {name: ELSEWHERE for name in (each.metadata.name for each in NODES) if name not in reached}
+    rejected = {name: ELSEWHERE for name in (node_view.metadata.name for node_view in NODES) if name not in reached}
     assert rejected_by(engine, VolumeZone, pod(claims=["c"])) == rejected
 
 
@@ -85,7 +85,7 @@ def test_all_volumes_of_a_pod_must_be_reached() -> None:
     )
     rejected = rejected_by(engine, VolumeZone, pod(claims=["c", "d"]))
     assert isinstance(rejected, dict)
-    assert [name for name in (each.metadata.name for each in NODES) if name not in rejected] == ["unzoned"]
+    assert [name for name in (node_view.metadata.name for node_view in NODES) if name not in rejected] == ["unzoned"]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,12 @@ def test_what_keeps_a_pod_from_every_node(cluster: list[ApiObject], claims: list
 
 def test_zones_are_looked_at_in_kubernetes_order() -> None:
     labels = {REGION_LABEL: "4", ZONE_LABEL: "3", BETA_REGION_LABEL: "2", BETA_ZONE_LABEL: "1", "other": "0"}
-    assert [each.values for each in zones_of(volume("v", labels=labels))] == [("1",), ("2",), ("3",), ("4",)]
+    assert [requirement.values for requirement in zones_of(volume("v", labels=labels))] == [
+        ("1",),
+        ("2",),
+        ("3",),
+        ("4",),
+    ]
 
 
 NO_DISK = "node(s) had no available disk"

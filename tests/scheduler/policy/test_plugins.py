@@ -46,7 +46,9 @@ def profile(**arguments: list[str]) -> Written:
         ),
         pytest.param({"presentLabels": ["disk", "retiring"]}, ["plain", "fast", "leaving"], id="all of several"),
         pytest.param({"absentLabels": ["disk", "retiring"]}, ["fast", "leaving", "both"], id="none of several"),
-        pytest.param({"presentLabels": ["nobody/has-it"]}, [each.metadata.name for each in NODES], id="nobody has it"),
+        pytest.param(
+            {"presentLabels": ["nobody/has-it"]}, [node_view.metadata.name for node_view in NODES], id="nobody has it"
+        ),
     ],
 )
 def test_labels_that_decide(arguments: dict[str, list[str]], rejecting: list[str]) -> None:
@@ -74,7 +76,9 @@ def test_labels_that_decide(arguments: dict[str, list[str]], rejecting: list[str
 )
 def test_labels_that_are_liked(arguments: dict[str, list[str]], scores: list[int]) -> None:
     engine = engine_of(*NODES, config=profile(**arguments))
-    assert scored_by(engine, NodeLabel, pod()) == dict(zip((each.metadata.name for each in NODES), scores, strict=True))
+    assert scored_by(engine, NodeLabel, pod()) == dict(
+        zip((node_view.metadata.name for node_view in NODES), scores, strict=True)
+    )
 
 
 def test_without_arguments_it_has_nothing_to_say() -> None:

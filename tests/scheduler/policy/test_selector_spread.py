@@ -196,31 +196,31 @@ def zone_of(view: Node) -> str:
 
 def expected_scores(nodes: list[Node], pods: list[Pod], wanted: dict[str, str]) -> dict[str, int]:
     counts = {
-        each.metadata.name: sum(
-            p.spec.node_name == each.metadata.name
+        node_view.metadata.name: sum(
+            p.spec.node_name == node_view.metadata.name
             and p.metadata.namespace == "default"
             and p.metadata.deletion_timestamp is None
             and wanted.items() <= p.metadata.labels.items()
             for p in pods
         )
-        for each in nodes
+        for node_view in nodes
     }
     by_zone: dict[str, int] = {}
-    for each in nodes:
-        if zone_of(each):
-            by_zone[zone_of(each)] = by_zone.get(zone_of(each), 0) + counts[each.metadata.name]
+    for node_view in nodes:
+        if zone_of(node_view):
+            by_zone[zone_of(node_view)] = by_zone.get(zone_of(node_view), 0) + counts[node_view.metadata.name]
     most, most_in_zone = max(counts.values(), default=0), max(by_zone.values(), default=0)
     scores = {}
-    for each in nodes:
+    for node_view in nodes:
         score = 100.0
         if most > 0:
-            score = 100.0 * (float(most - counts[each.metadata.name]) / float(most))
-        if zone_of(each):
+            score = 100.0 * (float(most - counts[node_view.metadata.name]) / float(most))
+        if zone_of(node_view):
             zone_score = 100.0
             if most_in_zone > 0:
-                zone_score = 100.0 * (float(most_in_zone - by_zone[zone_of(each)]) / float(most_in_zone))
+                zone_score = 100.0 * (float(most_in_zone - by_zone[zone_of(node_view)]) / float(most_in_zone))
             score = (score * (1.0 - 2.0 / 3.0)) + ((2.0 / 3.0) * zone_score)
-        scores[each.metadata.name] = int(score)
+        scores[node_view.metadata.name] = int(score)
     return scores
 
 

@@ -234,7 +234,7 @@ def test_the_share_of_pods_on_other_values(counts: list[int], codes: list[int], 
 def test_regions_with_few_pods_are_better(labels: list[str], objects: list[ApiObject], scores: list[int]) -> None:
     engine = engine_of(*NODES, *objects, config=profile(antiAffinityLabelsPreference=labels))
     wanting = pod("new", labels=WEB | {"stage": "x"})
-    named = dict(zip((each.metadata.name for each in NODES), scores, strict=True))
+    named = dict(zip((node_view.metadata.name for node_view in NODES), scores, strict=True))
     assert scored_by(engine, ServiceAffinity, wanting) == named
 
 
@@ -305,26 +305,26 @@ class Plain:
     """The rule for one node, as its old plugin followed it."""
 
     def __init__(self, nodes: list[Node], pods: list[Pod], services: list[Service], labels: list[str]) -> None:
-        self.nodes = {each.metadata.name: each for each in nodes}
-        self.pods = [each for name in self.nodes for each in pods if each.spec.node_name == name]
+        self.nodes = {node_view.metadata.name: node_view for node_view in nodes}
+        self.pods = [view for name in self.nodes for view in pods if view.spec.node_name == name]
         self.services = services
         self.labels = labels
 
     def services_of(self, wanting: Pod) -> list[Service]:
         return [
-            each
-            for each in self.services
-            if each.metadata.namespace == wanting.metadata.namespace
-            and each.spec.selector is not None
-            and each.spec.selector.items() <= wanting.metadata.labels.items()
+            candidate
+            for candidate in self.services
+            if candidate.metadata.namespace == wanting.metadata.namespace
+            and candidate.spec.selector is not None
+            and candidate.spec.selector.items() <= wanting.metadata.labels.items()
         ]
 
     def rejects(self, wanting: Pod, name: str) -> bool:
         service_pods = [
-            each
-            for each in self.pods
-            if each.metadata.namespace == wanting.metadata.namespace
-            and wanting.metadata.labels.items() <= each.metadata.labels.items()
+            candidate
+            for candidate in self.pods
+            if candidate.metadata.namespace == wanting.metadata.namespace
+            and wanting.metadata.labels.items() <= candidate.metadata.labels.items()
         ]
         wanted = {key: wanting.spec.node_selector[key] for key in self.labels if key in wanting.spec.node_selector}
         if len(self.labels) > len(wanted) and self.services_of(wanting) and service_pods:
@@ -338,26 +338,26 @@ class Plain:
         counts = {
             name: sum(
                 bool(selector)
-                and each.spec.node_name == name
-                and each.metadata.namespace == wanting.metadata.namespace
-                and each.metadata.deletion_timestamp is None
-                and selector.items() <= each.metadata.labels.items()
-                for each in self.pods
+                and candidate.spec.node_name == name
+                and candidate.metadata.namespace == wanting.metadata.namespace
+                and candidate.metadata.deletion_timestamp is None
+                and selector.items() <= candidate.metadata.labels.items()
+                for candidate in self.pods
             )
             for name in self.nodes
         }
         total, points = sum(counts.values()), dict.fromkeys(self.nodes, 0.0)
         for label in self.labels:
             in_domain: dict[str, int] = {}
-            for name, each in self.nodes.items():
-                if label in each.metadata.labels:
-                    value = each.metadata.labels[label]
+            for name, node_view in self.nodes.items():
+                if label in node_view.metadata.labels:
+                    value = node_view.metadata.labels[label]
                     in_domain[value] = in_domain.get(value, 0) + counts[name]
-            for name, each in self.nodes.items():
-                if label in each.metadata.labels:
+            for name, node_view in self.nodes.items():
+                if label in node_view.metadata.labels:
                     share = 100.0
                     if total > 0:
-                        share = 100.0 * (float(total - in_domain[each.metadata.labels[label]]) / float(total))
+                        share = 100.0 * (float(total - in_domain[node_view.metadata.labels[label]]) / float(total))
                     points[name] += share / float(len(self.labels))
         return {name: int(value) for name, value in points.items()}
 
@@ -417,11 +417,11 @@ def test_results_without_some_pods_equal_the_plain_rule_without_them(seed: int) 
         return
     for row in live_rows(engine).tolist():
         name = engine.columns.node_names[row]
-        leaving = [each for each in engine.columns.pods_on[row].values() if chance.integer_below(2)]
-        left = [each for each in pods if each.metadata.name not in {gone.name for gone in leaving}]
-        difference = -sum(plugin.contribution(state, each, row)[0] for each in leaving)
+        leaving = [record for record in engine.columns.pods_on[row].values() if chance.integer_below(2)]
+        left = [view for view in pods if view.metadata.name not in {gone.name for gone in leaving}]
+        difference = -sum(plugin.contribution(state, leaving_pod, row)[0] for leaving_pod in leaving)
         with Transaction(engine.columns) as transaction:
-            for each in leaving:
-                transaction.displace(each)
+            for leaving_pod in leaving:
+                transaction.displace(leaving_pod)
             answer = plugin.filter_adjusted(state, np.array([row]), np.array([[difference]]))
         assert bool(answer[0]) is Plain(nodes, left, services, labels).rejects(wanting, name), name

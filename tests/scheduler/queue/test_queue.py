@@ -226,7 +226,7 @@ def test_events_in_flight_are_replayed_on_requeue(
         harness.move_all(event)  # type: ignore[arg-type]
     assert harness.reject("p", by, pending) is state
     assert harness.counted()[-1][1] == "ScheduleAttemptFailure"
-    assert harness.queue.statistics().in_flight_events == 0
+    assert harness.queue.in_flight_events() == {}
 
 
 def test_hints_get_the_objects_of_events_in_flight() -> None:
@@ -248,7 +248,7 @@ def test_events_that_no_plugin_registered_are_not_stored() -> None:
     harness.add("p")
     harness.pop()
     harness.move_all(CLAIM_ADD)
-    assert harness.queue.statistics().in_flight_events == 0
+    assert harness.queue.in_flight_events() == {"PodPopped": 1}
 
 
 def test_in_flight_events_are_counted_by_label() -> None:

@@ -334,8 +334,7 @@ class QueueMachine(RuleBasedStateMachine):
     def wait(self, quarters: int) -> None:
         now_s = self.clock.now_s() + quarters / 4
         # Not beyond the next deadline: a waiting task flushes the queue there.
-        deadline_s = self.queue.next_deadline_s()
-        now_s = now_s if deadline_s is None else min(now_s, deadline_s)
+        now_s = min(now_s, self.queue._sub_queues.deadline_s)
         self.clock.advance_to(now_s)
         self.plain.advance_to(now_s)
         self.queue.flush()

@@ -289,7 +289,7 @@ def profile_with(*plugins: Plugin) -> Profile:
     ],
 )
 def test_registered_kinds(events: list[tuple[ClusterEventWithHint, ...]], kinds: tuple[Kind, ...]) -> None:
-    assert registered_kinds([profile_with(*(Rejecting(*each) for each in events))]) == kinds
+    assert registered_kinds([profile_with(*(Rejecting(*event) for event in events))]) == kinds
 
 
 def test_built_in_plugins_register_no_extra_kinds() -> None:

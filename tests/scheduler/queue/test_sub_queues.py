@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from mooring.scheduler.cache.columns import Columns
@@ -104,19 +106,19 @@ def test_statistics_count_by_state() -> None:
     harness.add("active")
     numbers = harness.queue.statistics()
     assert (numbers.active, numbers.backoff, numbers.unschedulable, numbers.gated) == (1, 2, 1, 1)
-    assert (numbers.in_flight, numbers.in_flight_events, numbers.in_flight_events_dropped) == (1, 1, 0)
+    assert (numbers.in_flight, harness.queue.in_flight_events()) == (1, {"PodPopped": 1, CLAIM_ADD.label: 1})
     assert len(harness.queue) == 6
 
 
 def test_the_deadline_is_the_first_end_of_a_backoff_or_a_timeout() -> None:
     harness = new_harness(unschedulable_s_max=20.0)
-    assert harness.queue.next_deadline_s() is None
+    assert harness.queue._sub_queues.deadline_s == math.inf
     harness.make_unschedulable("p")
-    assert harness.queue.next_deadline_s() == 20
+    assert harness.queue._sub_queues.deadline_s == 20
     harness.move_all(NODE_ADD)
-    assert harness.queue.next_deadline_s() == 2
+    assert harness.queue._sub_queues.deadline_s == 2
     harness.wait_s(2)
-    assert harness.queue.next_deadline_s() is None, "no pod waits for a time"
+    assert harness.queue._sub_queues.deadline_s == math.inf, "no pod waits for a time"
 
 
 def test_check_finds_a_pod_with_a_wrong_state() -> None:
@@ -484,9 +486,9 @@ def test_a_repeated_event_that_moved_no_pod_is_skipped(by_both: bool, asked: int
     unschedulable = unschedulable_pods(rejecting_plugin("Affinity", event), entries=[rejected("a", "Affinity")])
     columns = Columns()
     placed = [columns.record(pod(f"placed-{n}", on="n1", labels={"app": "db"})) for n in range(5)]
-    for each in placed[:3]:
-        assert unschedulable.pods_to_move(ASSIGNED_POD_ADD, None, each, None) == []
+    for placed_pod in placed[:3]:
+        assert unschedulable.pods_to_move(ASSIGNED_POD_ADD, None, placed_pod, None) == []
     unschedulable.add(rejected("b", "Affinity", app="other"))
-    for each in placed[3:]:
-        assert unschedulable.pods_to_move(ASSIGNED_POD_ADD, None, each, None) == []
+    for placed_pod in placed[3:]:
+        assert unschedulable.pods_to_move(ASSIGNED_POD_ADD, None, placed_pod, None) == []
     assert len(calls) == asked

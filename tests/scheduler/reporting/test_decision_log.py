@@ -41,9 +41,9 @@ def test_records_and_their_bindings_survive_in_the_file(tmp_path: Path, engine: 
     assert (placed.node is not None, placed.binding) == (True, BOUND)
     assert placed.best_nodes[0].scores["NodeResourcesFit"] > 0
     rejected = read_log(path, "default/large", 10)
-    assert [(each.attempt, each.requeued_by) for each in rejected] == [(2, "NodeAdd"), (1, "")]
+    assert [(record.attempt, record.requeued_by) for record in rejected] == [(2, "NodeAdd"), (1, "")]
     assert rejected[0].rejections[0].reason == "Insufficient cpu"
-    assert [each.attempt for each in read_log(path, "default/large", 1)] == [2]
+    assert [record.attempt for record in read_log(path, "default/large", 1)] == [2]
     assert DecisionLog(path, clock) is not None  # a file that exists is opened again
 
 
@@ -61,7 +61,7 @@ def test_old_records_are_dropped(tmp_path: Path, engine: Engine) -> None:
         log.flush()
 
     run(live(), clock)
-    assert [each.attempt for each in read_log(path, "default/web", 10)] == [2]
+    assert [record.attempt for record in read_log(path, "default/web", 10)] == [2]
 
 
 def test_a_file_that_is_too_large_loses_its_oldest_records(tmp_path: Path, engine: Engine) -> None:
@@ -74,7 +74,7 @@ def test_a_file_that_is_too_large_loses_its_oldest_records(tmp_path: Path, engin
         if attempt % 50 == 0:
             log.flush()
     log.flush()
-    kept = [each.attempt for each in read_log(path, "default/web", 10_000)]
+    kept = [record.attempt for record in read_log(path, "default/web", 10_000)]
     assert kept[0] == 1_999
     assert 0 < len(kept) < 1_000
 

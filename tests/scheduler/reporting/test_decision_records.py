@@ -132,7 +132,7 @@ def large_decision() -> Decision:
 LARGE_MISSES = tuple(
     NearestMiss(
         f"node-{number}",
-        tuple(RecordedObstacle("NodeResourcesFit", f"{each}" * TEXT_LENGTH_MAX) for each in range(OBSTACLES_MAX)),
+        tuple(RecordedObstacle("NodeResourcesFit", f"{number}" * TEXT_LENGTH_MAX) for number in range(OBSTACLES_MAX)),
     )
     for number in range(NODES_MAX)
 )
@@ -142,7 +142,9 @@ LARGE_MISSES = tuple(
 def test_every_part_of_a_record_has_a_limit() -> None:
     record = record_of(large_decision(), 1, 0.0, 0.0, nearest=LARGE_MISSES)
     assert (len(record.message), len(record.victims)) == (MESSAGE_LENGTH_MAX, VICTIMS_MAX)
-    assert [each.nodes for each in record.rejections] == list(range(2 * REJECTIONS_MAX - 1, REJECTIONS_MAX - 1, -1))
+    assert [rejection.nodes for rejection in record.rejections] == list(
+        range(2 * REJECTIONS_MAX - 1, REJECTIONS_MAX - 1, -1)
+    )
     assert record.bytes_estimated < RECORD_BYTES_MAX
 
 
@@ -175,7 +177,7 @@ def _sizes(value: object) -> int:
     if isinstance(value, RecordedObstacle):
         return sys.getsizeof(value) + _sizes(value.text)
     found = sys.getsizeof(value)
-    return found + sum(_sizes(each) for each in value) if isinstance(value, tuple) else found
+    return found + sum(_sizes(item) for item in value) if isinstance(value, tuple) else found
 
 
 # --- Nearest misses: what was missing on the nearest nodes, and at which cost
@@ -202,7 +204,7 @@ def rejected(engine: Engine, name: str, **wanted: object) -> Decision:
 
 def texts(misses: NearestMisses, engine: Engine, decision: Decision) -> dict[str, list[str]]:
     found = misses.of(engine.cycle_for(decision.pod).profile, decision)
-    return {miss.node: [each.text for each in miss.obstacles] for miss in found}
+    return {miss.node: [obstacle.text for obstacle in miss.obstacles] for miss in found}
 
 
 def test_the_nearest_nodes_and_what_is_missing_there() -> None:

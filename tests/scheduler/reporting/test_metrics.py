@@ -30,7 +30,7 @@ from mooring.scheduler.reporting.metrics import (
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
 from tests.scheduler.queue.builders import profile
-from tests.scheduler.stories.actors import with_plugins
+from tests.scheduler.world import with_plugins
 
 
 def samples(registry: CollectorRegistry) -> dict[str, float]:
@@ -393,5 +393,8 @@ def test_a_sampled_cycle_decides_as_any_other() -> None:
         expected = plain.decide(plain.record(view), in_full=True)
         with timing.sampling():
             decided = watched.decide(watched.record(view), in_full=True)
-        facts = [(each.node_name, each.message, each.scores, each.node_to_status) for each in (expected, decided)]
+        facts = [
+            (decision.node_name, decision.message, decision.scores, decision.node_to_status)
+            for decision in (expected, decided)
+        ]
         assert facts[0] == facts[1]

@@ -27,7 +27,7 @@ from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.metrics import Metrics, PluginTiming
-from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN, TRIES_MAX, Reports, StatusWriter
+from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN, TRIES_MAX, Failure, Reports, StatusWriter
 from tests.builders import pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Request, Script
 from tests.scheduler.harness import engine_of
@@ -120,7 +120,7 @@ ABOUT_WEB = reference("web", "12")
         ),
         pytest.param(
             lambda reports: reports.failed(
-                WEB, WEB.view, MINE, "0/1 nodes are available.", False, None, plugin="NodePorts,NodeName"
+                WEB, WEB.view, MINE, Failure("0/1 nodes are available.", is_error=False, plugin="NodePorts,NodeName")
             ),
             ATTEMPTS,
             "pod default/web is unschedulable: 0/1 nodes are available.",
@@ -129,7 +129,7 @@ ABOUT_WEB = reference("web", "12")
         ),
         pytest.param(
             lambda reports: reports.failed(
-                WEB, WEB.view, MINE, 'running "Mine" filter plugin: oh', True, None, plugin="Mine"
+                WEB, WEB.view, MINE, Failure('running "Mine" filter plugin: oh', is_error=True, plugin="Mine")
             ),
             logging.ERROR,
             'scheduling pod default/web failed: running "Mine" filter plugin: oh',
@@ -164,7 +164,7 @@ def test_log_lines(
             id="bound",
         ),
         pytest.param(
-            lambda reports: reports.failed(WEB, WEB.view, MINE, "0/1 nodes are available.", False, None),
+            lambda reports: reports.failed(WEB, WEB.view, MINE, Failure("0/1 nodes are available.", is_error=False)),
             ("Warning", "Scheduling", "FailedScheduling", "mine", "mine-0", ABOUT_WEB, None),
             "0/1 nodes are available.",
             id="rejected",
@@ -223,17 +223,17 @@ def rejected(message: str, reason: str) -> Condition:
     ("act", "written"),
     [
         pytest.param(
-            lambda reports: reports.failed(WEB, WEB.view, MINE, "no room", False, None),
+            lambda reports: reports.failed(WEB, WEB.view, MINE, Failure("no room", is_error=False)),
             [("web", rejected("no room", "Unschedulable"), None)],
             id="rejected: the nomination stays as it is",
         ),
         pytest.param(
-            lambda reports: reports.failed(WEB, WEB.view, MINE, "oops", True, ""),
+            lambda reports: reports.failed(WEB, WEB.view, MINE, Failure("oops", is_error=True, nominated_node="")),
             [("web", rejected("oops", "SchedulerError"), "")],
             id="an error, and the nomination is void",
         ),
         pytest.param(
-            lambda reports: reports.failed(FORGOTTEN, None, MINE, "no room", False, None),
+            lambda reports: reports.failed(FORGOTTEN, None, MINE, Failure("no room", is_error=False)),
             [],
             id="nobody remembers the pod: its status cannot be reported",
         ),

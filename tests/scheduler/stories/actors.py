@@ -1,6 +1,5 @@
 """What runs beside the scheduler: users' plugins, storage controllers, extenders, and schedulers that start and stop.
 
-config, registry = with_plugins(Gang, Quota)           a configuration that enables them at all their points
 async with running(world, config) as scheduler: ...    a scheduler that is stopped at the end of the block
 await bind_volumes(world)                              what the volume controller does with the claims of now
 await provision(world, "n1")                           what a provisioner does for that node
@@ -20,24 +19,14 @@ from mooring.api.storage import BIND_COMPLETED, SELECTED_NODE
 from mooring.client.interface import Client
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.extenders.extender import Extender, Transport
-from mooring.scheduler.framework.plugin import Plugin
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.plugins.volume_binding.plugin import VolumeBinding
 from mooring.scheduler.scheduler import Limits, Scheduler
-from tests.scheduler.config.builders import configuration
 from tests.scheduler.world import World
 
 Written = dict[str, Any]
-
-
-def with_plugins(*plugins: type[Plugin], **fields: object) -> tuple[Written, Registry]:
-    """A configuration that has these plugins at all of their points, before the usual ones; and the registry."""
-    enabled = [{"name": plugin.name} for plugin in plugins]
-    profile = {"schedulerName": "default-scheduler", "plugins": {"multiPoint": {"enabled": enabled}}}
-    return configuration(profiles=[profile], **fields), Registry((*PLUGINS, *plugins))
 
 
 @asynccontextmanager

@@ -19,12 +19,12 @@ from mooring.scheduler.framework.plugin import Permit, PreBind, Reserve, Wait
 from mooring.scheduler.framework.status import Status
 from tests.builders import HOSTNAME, ZONE, disk, node, pod, pods_like, spread
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
-from tests.scheduler.stories.actors import HOLDS_NOTHING, held_by_volume_binding, with_plugins
+from tests.scheduler.stories.actors import HOLDS_NOTHING, held_by_volume_binding
 from tests.scheduler.world import World, play
 from tests.storage_builders import from_nodes, storage_class, volume, waiting
 
 _PORTS = tuple(
-    HostPort(*each) for each in (("TCP", 80, "127.0.0.1"), ("UDP", 53, ANY_ADDRESS), ("TCP", 8080, ANY_ADDRESS))
+    HostPort(*port) for port in (("TCP", 80, "127.0.0.1"), ("UDP", 53, ANY_ADDRESS), ("TCP", 8080, ANY_ADDRESS))
 )
 
 
@@ -67,13 +67,20 @@ def fingerprint(columns: Columns) -> Mapping[str, object]:
         "on rows": {columns.node_names[row]: sorted(columns.pods_on[row]) for row in columns.row_of.values()},
         "lowest": columns.priority_lowest[: columns.height].tolist(),
         "counted": [
-            (each.namespace, sorted(each.labels.items()), dict(each.rows), dict(each.rows_terminating))
-            for each in columns.selectors.classes
-            if each.rows or each.rows_terminating
+            (
+                pod_class.namespace,
+                sorted(pod_class.labels.items()),
+                dict(pod_class.rows),
+                dict(pod_class.rows_terminating),
+            )
+            for pod_class in columns.selectors.classes
+            if pod_class.rows or pod_class.rows_terminating
         ],
-        "counters": [np.trim_zeros(each.rows[: columns.height], "b").tolist() for each in columns.selectors.counters],
+        "counters": [
+            np.trim_zeros(counter.rows[: columns.height], "b").tolist() for counter in columns.selectors.counters
+        ],
         "terms": sorted(
-            (str(each.term.key), each.domain_counts().tolist()) for each in columns.terms if each.pod_count
+            (str(term.term.key), term.domain_counts().tolist()) for term in columns.terms if term.pod_count
         ),
         "ports": {
             name: [columns.ports.conflicts_at((port,), row) for port in _PORTS] for name, row in columns.row_of.items()
@@ -174,8 +181,7 @@ def test_a_plugin_that_rejects_or_raises(subject: str, point: str) -> None:
     async def story(world: World) -> None:
         await before_and_after(world, subject)
 
-    config, registry = with_plugins(saboteur)
-    play(story, config=config, registry=registry)
+    play(story, plugins=(saboteur,))
 
 
 @pytest.mark.parametrize("subject", [name for name in _SUBJECTS if name != "with volumes"])

@@ -13,8 +13,7 @@ from mooring.scheduler.framework.status import Status
 from mooring.scheduler.scheduler import Limits, Scheduler
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Request, Script
-from tests.scheduler.stories.actors import with_plugins
-from tests.scheduler.world import Through, World, play
+from tests.scheduler.world import Through, World, play, played
 
 
 def faulty(*faults: Fault) -> Through:
@@ -45,24 +44,22 @@ def test_an_equal_condition_is_not_written_again() -> None:
     play(story, through=faulty(noted), limits=Limits(unschedulable_s_max=10))
 
 
-def test_the_time_of_the_transition_stays_while_only_the_message_changes() -> None:
-    async def story(world: World) -> None:
-        await world.create(node("n1", cpu=1), pod("big", cpu=2))
-        await world.settle(5)
+@played()
+async def test_the_time_of_the_transition_stays_while_only_the_message_changes(world: World) -> None:
+    await world.create(node("n1", cpu=1), pod("big", cpu=2))
+    await world.settle(5)
 
-        async def since() -> str | None:
-            (condition,) = (await world.pod("big")).status.conditions
-            return condition.last_transition_time
+    async def since() -> str | None:
+        (condition,) = (await world.pod("big")).status.conditions
+        return condition.last_transition_time
 
-        before = await since()
-        await world.create(node("n2", cpu=1, taints=["gone:NoSchedule"]))
-        await world.settle(400)
-        reported = await world.condition("big")
-        assert reported is not None
-        assert reported[2].startswith("0/2 nodes are available")
-        assert await since() == before
-
-    play(story)
+    before = await since()
+    await world.create(node("n2", cpu=1, taints=["gone:NoSchedule"]))
+    await world.settle(400)
+    reported = await world.condition("big")
+    assert reported is not None
+    assert reported[2].startswith("0/2 nodes are available")
+    assert await since() == before
 
 
 def test_a_long_message_is_whole_in_the_condition_and_shortened_in_the_event() -> None:
@@ -74,8 +71,6 @@ def test_a_long_message_is_whole_in_the_condition_and_shortened_in_the_event() -
         def pre_filter(self, pod: PodInfo) -> Status:
             return Status.unresolvable(text)
 
-    config, registry = with_plugins(Talkative)
-
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle()
@@ -86,7 +81,7 @@ def test_a_long_message_is_whole_in_the_condition_and_shortened_in_the_event() -
         assert len(note.encode()) == 1024
         assert note.endswith(" ...")
 
-    play(story, config=config, registry=registry)
+    play(story, plugins=(Talkative,))
 
 
 def test_an_error_of_the_cycle_is_a_scheduler_error() -> None:
@@ -96,8 +91,6 @@ def test_an_error_of_the_cycle_is_a_scheduler_error() -> None:
         def pre_filter(self, pod: PodInfo) -> Status:
             return Status.error("out of order")
 
-    config, registry = with_plugins(Broken)
-
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(0.5)
@@ -105,7 +98,7 @@ def test_an_error_of_the_cycle_is_a_scheduler_error() -> None:
         assert await world.condition("web") == ("False", "SchedulerError", message)
         assert ("web", "FailedScheduling", message) in await world.events()
 
-    play(story, config=config, registry=registry)
+    play(story, plugins=(Broken,))
 
 
 @pytest.mark.parametrize(
@@ -138,8 +131,6 @@ def test_where_a_pod_is_going_is_not_reported_after_it_has_arrived() -> None:
         def permit(self, pod: PodInfo, node_name: str) -> Wait:
             return Wait(10)
 
-    config, registry = with_plugins(Brief)
-
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(1)
@@ -151,4 +142,4 @@ def test_where_a_pod_is_going_is_not_reported_after_it_has_arrived() -> None:
         assert found.status.nominated_node_name == ""
 
     slow = Fault("patch", kind=POD, delay_s=5)
-    play(story, config=config, registry=registry, through=faulty(slow))
+    play(story, plugins=(Brief,), through=faulty(slow))

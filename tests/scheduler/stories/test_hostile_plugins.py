@@ -33,8 +33,7 @@ from mooring.scheduler.framework.plugin import (
 from mooring.scheduler.framework.post_filter import FailedAttempt, PostFilterResult
 from mooring.scheduler.framework.status import Reason, Status
 from tests.builders import node, pod
-from tests.scheduler.stories.actors import with_plugins
-from tests.scheduler.world import World, play
+from tests.scheduler.world import World, play, with_plugins
 
 ERRORS = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit, SystemExit)
 POINTS = (

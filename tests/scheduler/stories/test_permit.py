@@ -19,8 +19,7 @@ from mooring.scheduler.queue.queued_pod import QueueState
 from mooring.scheduler.scheduler import Limits, Scheduler
 from tests.builders import node, pod
 from tests.scheduler.harness import without_line
-from tests.scheduler.stories.actors import with_plugins
-from tests.scheduler.world import World, play
+from tests.scheduler.world import World, play, played
 
 NEW_NODE = ClusterEventWithHint(EventResource.NODE, ActionType.ADD)
 
@@ -69,80 +68,63 @@ async def waiting(world: World, *names: str) -> None:
     """These pods, and a node for them; all of them are waiting."""
     await world.create(node("n1", cpu=4), *(pod(name, cpu=2) for name in names))
     await world.settle(0.5)
-    assert sorted(each.pod.name for each in world.scheduler.waiting_pods) == sorted(names)
+    assert sorted(waiting_pod.pod.name for waiting_pod in world.scheduler.waiting_pods) == sorted(names)
 
 
 def is_settled(scheduler: Scheduler) -> bool:
     return not (len(scheduler.waiting_pods) or scheduler.bindings.running or len(scheduler.assumed_pods))
 
 
-def test_a_gang_that_is_larger_than_the_number_of_bindings_assembles_and_is_bound_together() -> None:
-    config, registry = with_plugins(Gang)
-
-    async def story(world: World) -> None:
-        await world.create(*(node(f"n{n}", cpu=1) for n in range(5)))
-        for n in range(4):
-            await world.create(pod(f"gang-{n}", cpu=1))
-            await world.settle(10)
-            assert await world.node_of("gang-0") == ""
-        assert len(world.scheduler.waiting_pods) == 4
-        assert world.scheduler.binding_pool.statistics().running == 0
-        await world.create(pod("gang-4", cpu=1))
-        await world.settle()
-        assert sorted(found.spec.node_name for found in (await world.pods()).values()) == [f"n{n}" for n in range(5)]
-        assert is_settled(world.scheduler)
-
-    play(story, config=config, registry=registry, limits=Limits(bindings_max=2))
+@played(plugins=(Gang,), limits=Limits(bindings_max=2))
+async def test_a_gang_that_is_larger_than_the_number_of_bindings_assembles_and_is_bound_together(world: World) -> None:
+    await world.create(*(node(f"n{n}", cpu=1) for n in range(5)))
+    for n in range(4):
+        await world.create(pod(f"gang-{n}", cpu=1))
+        await world.settle(10)
+        assert await world.node_of("gang-0") == ""
+    assert len(world.scheduler.waiting_pods) == 4
+    assert world.scheduler.binding_pool.running == 0
+    await world.create(pod("gang-4", cpu=1))
+    await world.settle()
+    assert sorted(found.spec.node_name for found in (await world.pods()).values()) == [f"n{n}" for n in range(5)]
+    assert is_settled(world.scheduler)
 
 
-def test_other_pods_are_scheduled_while_pods_wait_for_permit() -> None:
-    config, registry = with_plugins(Gang)
-
-    async def story(world: World) -> None:
-        await world.create(node("n1", cpu=2), pod("gang-0", cpu=1))
-        await world.settle()
-        await world.create(pod("passer-by", cpu=1), pod("too-late", cpu=1))
-        await world.settle()
-        assert await world.node_of("passer-by") == "n1"
-        assert await world.node_of("too-late") == "", "the resources of the waiting pod are taken"
-
-    play(story, config=config, registry=registry)
+@played(plugins=(Gang,))
+async def test_other_pods_are_scheduled_while_pods_wait_for_permit(world: World) -> None:
+    await world.create(node("n1", cpu=2), pod("gang-0", cpu=1))
+    await world.settle()
+    await world.create(pod("passer-by", cpu=1), pod("too-late", cpu=1))
+    await world.settle()
+    assert await world.node_of("passer-by") == "n1"
+    assert await world.node_of("too-late") == "", "the resources of the waiting pod are taken"
 
 
-def test_while_a_pod_waits_others_can_read_where_it_is_going() -> None:
-    config, registry = with_plugins(Hold)
-
-    async def story(world: World) -> None:
-        await waiting(world, "web")
-        assert (await world.pod("web")).status.nominated_node_name == "n1"
-        assert await world.condition("web") is None
-        assert await world.events() == []
-
-    play(story, config=config, registry=registry)
+@played(plugins=(Hold,))
+async def test_while_a_pod_waits_others_can_read_where_it_is_going(world: World) -> None:
+    await waiting(world, "web")
+    assert (await world.pod("web")).status.nominated_node_name == "n1"
+    assert await world.condition("web") is None
+    assert await world.events() == []
 
 
-def test_a_pod_goes_when_all_plugins_that_hold_it_have_let_it_go() -> None:
-    config, registry = with_plugins(Hold, HoldToo)
-
-    async def story(world: World) -> None:
-        await waiting(world, "web")
-        (held,) = world.scheduler.waiting_pods
-        assert sorted(held.pending_plugins) == ["Hold", "HoldToo"]
-        held.allow("Hold")
-        await world.settle()
-        assert await world.node_of("web") == ""
-        held.allow("HoldToo")
-        assert not held.reject("Hold", "too late")
-        await world.settle()
-        assert await world.node_of("web") == "n1"
-        assert await world.events() == [("web", "Scheduled", "Successfully assigned default/web to n1")]
-        assert is_settled(world.scheduler)
-
-    play(story, config=config, registry=registry)
+@played(plugins=(Hold, HoldToo))
+async def test_a_pod_goes_when_all_plugins_that_hold_it_have_let_it_go(world: World) -> None:
+    await waiting(world, "web")
+    (held,) = world.scheduler.waiting_pods
+    assert sorted(held.pending_plugins) == ["Hold", "HoldToo"]
+    held.allow("Hold")
+    await world.settle()
+    assert await world.node_of("web") == ""
+    held.allow("HoldToo")
+    assert not held.reject("Hold", "too late")
+    await world.settle()
+    assert await world.node_of("web") == "n1"
+    assert await world.events() == [("web", "Scheduled", "Successfully assigned default/web to n1")]
+    assert is_settled(world.scheduler)
 
 
 def test_the_most_impatient_plugin_decides_how_long_a_pod_waits() -> None:
-    config, registry = with_plugins(Hold, HoldToo)
     message = "0/1 nodes are available: 1 rejected due to timeout after waiting 30s at plugin HoldToo."
 
     async def story(world: World) -> None:
@@ -153,70 +135,58 @@ def test_the_most_impatient_plugin_decides_how_long_a_pod_waits() -> None:
         assert await world.condition("web") == ("False", "Unschedulable", message)
         assert ("web", "FailedScheduling", message) in await world.events()
 
-    play(story, config=config, registry=registry)
+    play(story, plugins=(Hold, HoldToo))
 
 
-def test_after_a_time_out_the_resources_is_free_and_the_pod_comes_back() -> None:
-    config, registry = with_plugins(Hold)
-
-    async def story(world: World) -> None:
-        await waiting(world, "first", "second")
-        await world.create(pod("third", cpu=4))
-        await world.settle()
-        scheduler = world.scheduler
-        third = (await world.pod("third")).metadata.uid
-        where = scheduler.queue.status(third)
-        assert where is not None
-        assert where.state is QueueState.UNSCHEDULABLE
-        await world.settle(60)
-        assert [each.pod.name for each in scheduler.waiting_pods] == ["third"], "it took the resources of both"
-        first = scheduler.queue.status((await world.pod("first")).metadata.uid)
-        assert first is not None
-        assert (await world.pod("first")).status.nominated_node_name == ""
-
-    play(story, config=config, registry=registry)
+@played(plugins=(Hold,))
+async def test_after_a_time_out_the_resources_is_free_and_the_pod_comes_back(world: World) -> None:
+    await waiting(world, "first", "second")
+    await world.create(pod("third", cpu=4))
+    await world.settle()
+    scheduler = world.scheduler
+    third = (await world.pod("third")).metadata.uid
+    where = scheduler.queue.status(third)
+    assert where is not None
+    assert where.state is QueueState.UNSCHEDULABLE
+    await world.settle(60)
+    assert [waiting_pod.pod.name for waiting_pod in scheduler.waiting_pods] == ["third"], (
+        "it took the resources of both"
+    )
+    first = scheduler.queue.status((await world.pod("first")).metadata.uid)
+    assert first is not None
+    assert (await world.pod("first")).status.nominated_node_name == ""
 
 
-def test_a_pod_that_was_reported_to_wait_in_vain_is_tried_again() -> None:
-    config, registry = with_plugins(Hold)
-
-    async def story(world: World) -> None:
-        await waiting(world, "web")
-        await world.settle(60)
-        where = world.scheduler.queue.status((await world.pod("web")).metadata.uid)
-        assert where is not None
-        assert (where.state, where.unschedulable_plugins) == (QueueState.UNSCHEDULABLE, ("Hold",))
-        await world.create(node("n2", cpu=1))
-        await world.settle(5)
-        assert len(world.scheduler.waiting_pods) == 1
-        for held in world.scheduler.waiting_pods:
-            held.allow("Hold")
-        await world.settle()
-        assert await world.node_of("web") == "n1"
-
-    play(story, config=config, registry=registry)
+@played(plugins=(Hold,))
+async def test_a_pod_that_was_reported_to_wait_in_vain_is_tried_again(world: World) -> None:
+    await waiting(world, "web")
+    await world.settle(60)
+    where = world.scheduler.queue.status((await world.pod("web")).metadata.uid)
+    assert where is not None
+    assert (where.state, where.unschedulable_plugins) == (QueueState.UNSCHEDULABLE, ("Hold",))
+    await world.create(node("n2", cpu=1))
+    await world.settle(5)
+    assert len(world.scheduler.waiting_pods) == 1
+    for held in world.scheduler.waiting_pods:
+        held.allow("Hold")
+    await world.settle()
+    assert await world.node_of("web") == "n1"
 
 
-def test_a_pod_that_is_rejected_while_it_waits_sleeps_and_leaves_its_resources() -> None:
-    config, registry = with_plugins(Hold)
-
-    async def story(world: World) -> None:
-        await waiting(world, "web")
-        (held,) = world.scheduler.waiting_pods
-        assert held.reject("Hold", "the quota is used up")
-        await world.settle()
-        message = "0/1 nodes are available: 1 the quota is used up."
-        assert await world.condition("web") == ("False", "Unschedulable", message)
-        assert world.scheduler.engine.columns.pods == {}
-        assert is_settled(world.scheduler)
-
-    play(story, config=config, registry=registry)
+@played(plugins=(Hold,))
+async def test_a_pod_that_is_rejected_while_it_waits_sleeps_and_leaves_its_resources(world: World) -> None:
+    await waiting(world, "web")
+    (held,) = world.scheduler.waiting_pods
+    assert held.reject("Hold", "the quota is used up")
+    await world.settle()
+    message = "0/1 nodes are available: 1 the quota is used up."
+    assert await world.condition("web") == ("False", "Unschedulable", message)
+    assert world.scheduler.engine.columns.pods == {}
+    assert is_settled(world.scheduler)
 
 
 @pytest.mark.parametrize("grace_s", [0, 30], ids=["at once", "gracefully"])
 def test_a_pod_that_is_deleted_while_it_waits_leaves_its_resources_at_once(grace_s: int) -> None:
-    config, registry = with_plugins(Hold)
-
     async def story(world: World) -> None:
         await waiting(world, "web")
         await world.patch("web", {"metadata": {"finalizers": ["example.com/hold"]}} if grace_s else {})
@@ -230,7 +200,7 @@ def test_a_pod_that_is_deleted_while_it_waits_leaves_its_resources_at_once(grace
         assert len(world.scheduler.queue) == 0
         assert world.scheduler.pods.pending == {}
 
-    play(story, config=config, registry=registry)
+    play(story, plugins=(Hold,))
 
 
 def test_a_pod_that_is_preempted_while_it_waits_goes_back_and_is_not_deleted() -> None:
@@ -241,8 +211,6 @@ def test_a_pod_that_is_preempted_while_it_waits_goes_back_and_is_not_deleted() -
 
         def permit(self, pod: PodInfo, node_name: str) -> Wait | None:  # type: ignore[override]
             return Wait(600) if pod.priority < 100 else None
-
-    config, registry = with_plugins(HoldTheLow)
 
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=2), pod("low", cpu=2, priority=1))
@@ -261,46 +229,38 @@ def test_a_pod_that_is_preempted_while_it_waits_goes_back_and_is_not_deleted() -
         assert ("low", "FailedScheduling", "waiting on permit for pod: preempted") in await world.events()
         assert is_settled(world.scheduler)
 
-    play(story, config=config, registry=registry)
+    play(story, plugins=(HoldTheLow,))
 
 
-def test_a_waiting_pod_that_another_scheduler_binds_is_not_bound_again() -> None:
-    config, registry = with_plugins(Hold)
-
-    async def story(world: World) -> None:
-        await waiting(world, "web")
-        await world.create(node("n2", cpu=4))
-        uid = (await world.pod("web")).metadata.uid
-        await world.client.bind("default", "web", uid, "n2")
-        await world.settle(120)
-        assert await world.node_of("web") == "n2"
-        scheduler = world.scheduler
-        assert scheduler.engine.columns.pods[uid].node_name == "n2"
-        assert is_settled(scheduler)
-        assert len(scheduler.queue) == 0
-        assert await world.events("Scheduled") == []
-
-    play(story, config=config, registry=registry)
+@played(plugins=(Hold,))
+async def test_a_waiting_pod_that_another_scheduler_binds_is_not_bound_again(world: World) -> None:
+    await waiting(world, "web")
+    await world.create(node("n2", cpu=4))
+    uid = (await world.pod("web")).metadata.uid
+    await world.client.bind("default", "web", uid, "n2")
+    await world.settle(120)
+    assert await world.node_of("web") == "n2"
+    scheduler = world.scheduler
+    assert scheduler.engine.columns.pods[uid].node_name == "n2"
+    assert is_settled(scheduler)
+    assert len(scheduler.queue) == 0
+    assert await world.events("Scheduled") == []
 
 
-def test_another_scheduler_binds_a_waiting_pod_to_the_same_node() -> None:
-    config, registry = with_plugins(Hold)
-
-    async def story(world: World) -> None:
-        await waiting(world, "web")
-        uid = (await world.pod("web")).metadata.uid
-        await world.client.bind("default", "web", uid, "n1")
-        await world.settle(120)
-        scheduler = world.scheduler
-        assert scheduler.engine.columns.pods[uid].node_name == "n1"
-        assert is_settled(scheduler)
-        await world.patch("web", {"metadata": {"labels": {"changed": "yes"}}})
-        await world.settle()
-        await world.delete("web")
-        await world.settle()
-        assert scheduler.engine.columns.pods == {}
-
-    play(story, config=config, registry=registry)
+@played(plugins=(Hold,))
+async def test_another_scheduler_binds_a_waiting_pod_to_the_same_node(world: World) -> None:
+    await waiting(world, "web")
+    uid = (await world.pod("web")).metadata.uid
+    await world.client.bind("default", "web", uid, "n1")
+    await world.settle(120)
+    scheduler = world.scheduler
+    assert scheduler.engine.columns.pods[uid].node_name == "n1"
+    assert is_settled(scheduler)
+    await world.patch("web", {"metadata": {"labels": {"changed": "yes"}}})
+    await world.settle()
+    await world.delete("web")
+    await world.settle()
+    assert scheduler.engine.columns.pods == {}
 
 
 @pytest.mark.parametrize(
@@ -347,8 +307,6 @@ def test_permit_that_does_not_let_a_pod_go(answer: object, reason: str, message:
                 raise said
             return said  # type: ignore[return-value]
 
-    config, registry = with_plugins(Whim)
-
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(0.5)
@@ -364,7 +322,7 @@ def test_permit_that_does_not_let_a_pod_go(answer: object, reason: str, message:
         await world.settle(20)
         assert await world.node_of("web") == "n2"
 
-    play(story, config=config, registry=registry)
+    play(story, plugins=(Whim,))
 
 
 # ---
@@ -420,7 +378,7 @@ def test_how_a_wait_ends(act: Callable[[WaitingPod], None], end_s: float, status
         record = Columns().record(pod("member"))
         waiting = waiting_pods.add(record, "node", {GANG: 60.0, QUOTA: 90.0}, lambda r: ends.append((clock.now_s(), r)))
         assert waiting_pods.get(record.uid) is waiting
-        assert [each.pod for each in waiting_pods] == [record]
+        assert [waiting_pod.pod for waiting_pod in waiting_pods] == [record]
         act(waiting)
         await clock.wait(1_000)
         assert len(waiting_pods) == 0

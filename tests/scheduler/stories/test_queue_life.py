@@ -18,9 +18,9 @@ from tests.api_servers import store_object
 from tests.builders import HOSTNAME, node, pod, pods_like
 from tests.client.faulty import Fault, FaultyClient, Outcome, Request, Script
 from tests.scheduler.config.builders import configuration
-from tests.scheduler.stories.actors import running, with_plugins
+from tests.scheduler.stories.actors import running
 from tests.scheduler.stories.test_permit import Hold
-from tests.scheduler.world import Through, World, check, play
+from tests.scheduler.world import Through, World, check, play, played, with_plugins
 
 
 def faulty(*faults: Fault) -> Through:
@@ -71,44 +71,36 @@ def test_the_backoff_doubles_with_each_error(fields: dict[str, object], gaps_s: 
     play(story, config=configuration(**fields), through=through)
 
 
-def test_errors_and_rejections_are_counted_separately() -> None:
+@played(through=faulty(Fault("bind", Outcome.BROKEN, where=lambda request: request.name == "web")))
+async def test_errors_and_rejections_are_counted_separately(world: World) -> None:
     """The backoff after an error counts consecutive errors, after a rejection the number of rejections."""
-
-    async def story(world: World) -> None:
-        await world.create(node("n1", cpu=1), pod("filler", cpu=1))
-        await world.settle()
-        await world.create(pod("web", cpu=1))
-        await world.settle()
-        entry = next(iter(world.scheduler.queue.entries()))
-        assert (entry.unschedulable_count, entry.consecutive_errors) == (1, 0)
-        await world.delete("filler")
-        await world.settle(0.5)
-        assert (entry.unschedulable_count, entry.consecutive_errors) == (1, 1)
-        await world.settle(5)
-        assert await world.node_of("web") == "n1"
-
-    lost = Fault("bind", Outcome.BROKEN, where=lambda request: request.name == "web")
-    play(story, through=faulty(lost))
+    await world.create(node("n1", cpu=1), pod("filler", cpu=1))
+    await world.settle()
+    await world.create(pod("web", cpu=1))
+    await world.settle()
+    entry = next(iter(world.scheduler.queue.entries()))
+    assert (entry.unschedulable_count, entry.consecutive_errors) == (1, 0)
+    await world.delete("filler")
+    await world.settle(0.5)
+    assert (entry.unschedulable_count, entry.consecutive_errors) == (1, 1)
+    await world.settle(5)
+    assert await world.node_of("web") == "n1"
 
 
-def test_a_rejected_pod_without_events_is_retried_after_five_minutes() -> None:
-    async def story(world: World) -> None:
-        await world.create(node("n1", cpu=1), pod("big", cpu=2))
-        await world.settle(298)
-        assert attempts_of(world.scheduler, "big") == 1
-        await world.settle(4)
-        assert attempts_of(world.scheduler, "big") == 2
-
-    play(story)
+@played()
+async def test_a_rejected_pod_without_events_is_retried_after_five_minutes(world: World) -> None:
+    await world.create(node("n1", cpu=1), pod("big", cpu=2))
+    await world.settle(298)
+    assert attempts_of(world.scheduler, "big") == 1
+    await world.settle(4)
+    assert attempts_of(world.scheduler, "big") == 2
 
 
-def test_the_unschedulable_timeout_can_be_configured() -> None:
-    async def story(world: World) -> None:
-        await world.create(node("n1", cpu=1), pod("big", cpu=2))
-        await world.settle(25)
-        assert attempts_of(world.scheduler, "big") == 3
-
-    play(story, limits=Limits(unschedulable_s_max=10))
+@played(limits=Limits(unschedulable_s_max=10))
+async def test_the_unschedulable_timeout_can_be_configured(world: World) -> None:
+    await world.create(node("n1", cpu=1), pod("big", cpu=2))
+    await world.settle(25)
+    assert attempts_of(world.scheduler, "big") == 3
 
 
 # --- events and activation -------------------------------------------------------------------------------------------
@@ -131,8 +123,6 @@ def test_a_plugin_activates_a_pod() -> None:
         def pre_enqueue(self, pod: PodInfo) -> Status | None:
             return None if opened else Status.unresolvable("closed")
 
-    config, registry = with_plugins(Gate)
-
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(1000)
@@ -144,58 +134,51 @@ def test_a_plugin_activates_a_pod() -> None:
         await world.settle()
         assert await world.node_of("web") == "n1"
 
-    play(story, config=config, registry=registry)
+    play(story, plugins=(Gate,))
 
 
-def test_a_pod_that_is_updated_in_flight_is_retried_with_the_update() -> None:
+@played(through=faulty(Fault("bind", Outcome.BROKEN, delay_s=5, where=lambda request: request.name == "web")))
+async def test_a_pod_that_is_updated_in_flight_is_retried_with_the_update(world: World) -> None:
     """The binding fails; meanwhile the pod was updated."""
-    slow = Fault("bind", Outcome.BROKEN, delay_s=5, where=lambda request: request.name == "web")
-
-    async def story(world: World) -> None:
-        await world.create(node("n1", cpu=1), pod("alone", on="n1", apart=[pods_like(HOSTNAME, app="web")]))
-        await world.create(pod("web", cpu=1))
-        await world.settle()
-        assert len(world.scheduler.bindings.running) == 1
-        await world.patch("web", {"metadata": {"labels": {"app": "web"}}})
-        await world.settle(15)
-        assert await world.node_of("web") == ""
-        condition = await world.condition("web")
-        assert condition is not None
-        assert "1 node(s) didn't satisfy existing pods anti-affinity rules" in condition[2]
-        await world.delete("alone")
-        await world.settle(15)
-        assert await world.node_of("web") == "n1"
-
-    play(story, through=faulty(slow))
+    await world.create(node("n1", cpu=1), pod("alone", on="n1", apart=[pods_like(HOSTNAME, app="web")]))
+    await world.create(pod("web", cpu=1))
+    await world.settle()
+    assert len(world.scheduler.bindings.running) == 1
+    await world.patch("web", {"metadata": {"labels": {"app": "web"}}})
+    await world.settle(15)
+    assert await world.node_of("web") == ""
+    condition = await world.condition("web")
+    assert condition is not None
+    assert "1 node(s) didn't satisfy existing pods anti-affinity rules" in condition[2]
+    await world.delete("alone")
+    await world.settle(15)
+    assert await world.node_of("web") == "n1"
 
 
-def test_a_failed_binding_queues_pods_that_need_its_resources() -> None:
-    slow = Fault("bind", Outcome.BROKEN, delay_s=5, where=lambda request: request.name == "unlucky", times=None)
+@played(
+    through=faulty(
+        Fault("bind", Outcome.BROKEN, delay_s=5, where=lambda request: request.name == "unlucky", times=None)
+    )
+)
+async def test_a_failed_binding_queues_pods_that_need_its_resources(world: World) -> None:
+    await world.create(node("n1", cpu=1), pod("unlucky", cpu=1))
+    await world.settle()
+    await world.create(pod("next", cpu=1))
+    await world.settle()
+    assert attempts_of(world.scheduler, "next") == 1
+    await world.settle(6)
+    assert await world.node_of("next") == "n1"
 
-    async def story(world: World) -> None:
-        await world.create(node("n1", cpu=1), pod("unlucky", cpu=1))
-        await world.settle()
-        await world.create(pod("next", cpu=1))
-        await world.settle()
-        assert attempts_of(world.scheduler, "next") == 1
-        await world.settle(6)
-        assert await world.node_of("next") == "n1"
 
-    play(story, through=faulty(slow))
-
-
-def test_resources_that_are_released_while_a_pod_is_in_flight_are_used() -> None:
+@played()
+async def test_resources_that_are_released_while_a_pod_is_in_flight_are_used(world: World) -> None:
     """The event occurs in the batch that rejects the pod, and is replayed when the pod is requeued."""
-
-    async def story(world: World) -> None:
-        await world.create(node("n1", cpu=1), pod("first", cpu=1))
-        await world.settle()
-        await world.create(pod("late", cpu=1))
-        await world.delete("first")
-        await world.settle(15)
-        assert await world.node_of("late") == "n1"
-
-    play(story)
+    await world.create(node("n1", cpu=1), pod("first", cpu=1))
+    await world.settle()
+    await world.create(pod("late", cpu=1))
+    await world.delete("first")
+    await world.settle(15)
+    assert await world.node_of("late") == "n1"
 
 
 # --- Nothing is left behind: alarms of a stopped scheduler, reservations of a lost race, half an object --------------
@@ -242,8 +225,6 @@ def test_a_pod_bound_by_another_scheduler_releases_its_reservations() -> None:
         def unreserve(self, pod: PodInfo, node_name: str) -> None:
             held.discard(pod.uid)
 
-    config, registry = with_plugins(Holds)
-
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(0.5)
@@ -254,19 +235,16 @@ def test_a_pod_bound_by_another_scheduler_releases_its_reservations() -> None:
 
     play(
         story,
-        config=config,
-        registry=registry,
+        plugins=(Holds,),
         through=lambda client, clock: FaultyClient(client, clock, Script(Fault("bind", delay_s=5))),
     )
 
 
-def test_a_slice_that_cannot_be_read_comes_and_goes() -> None:
-    async def story(world: World) -> None:
-        await store_object(world.store, SLICE, "", UNREADABLE_SLICE)
-        await world.settle()
-        await world.delete("bad", kind=SLICE)
-        await world.create(node("n1", cpu=1), pod("web", cpu=1))
-        await world.settle()
-        assert await world.node_of("web") == "n1"
-
-    play(story)
+@played()
+async def test_a_slice_that_cannot_be_read_comes_and_goes(world: World) -> None:
+    await store_object(world.store, SLICE, "", UNREADABLE_SLICE)
+    await world.settle()
+    await world.delete("bad", kind=SLICE)
+    await world.create(node("n1", cpu=1), pod("web", cpu=1))
+    await world.settle()
+    assert await world.node_of("web") == "n1"

@@ -24,7 +24,7 @@ from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, LosesFirstBinding, Outcome, Plan, Request, Script, Storm
 from tests.scheduler.config.builders import configuration
 from tests.scheduler.stories.actors import running
-from tests.scheduler.world import Through, World, check, play
+from tests.scheduler.world import Through, World, check, play, played
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -115,14 +115,11 @@ def test_a_binding_that_is_carried_out_after_the_lookup_overcommits_no_node(late
     play(story, through=faulty(Fault("bind", Outcome.REQUEST_LOST, where=lambda request: request.name == "web")))
 
 
-def test_a_binding_without_any_response_fails_in_the_end() -> None:
-    async def story(world: World) -> None:
-        await world.create(node("n1", cpu=1), pod("web", cpu=1), pod("rival", cpu=1))
-        await world.settle(60)
-        assert await world.node_of("rival") == "n1"
-
-    lost = Fault("bind", Outcome.REQUEST_LOST, where=lambda request: request.name == "web", times=None)
-    play(story, through=faulty(lost))
+@played(through=faulty(Fault("bind", Outcome.REQUEST_LOST, where=lambda request: request.name == "web", times=None)))
+async def test_a_binding_without_any_response_fails_in_the_end(world: World) -> None:
+    await world.create(node("n1", cpu=1), pod("web", cpu=1), pod("rival", cpu=1))
+    await world.settle(60)
+    assert await world.node_of("rival") == "n1"
 
 
 def test_after_a_failed_binding_the_resources_is_free_at_once() -> None:
@@ -141,25 +138,22 @@ def test_after_a_failed_binding_the_resources_is_free_at_once() -> None:
     play(story, through=faulty(Fault("bind", Outcome.BROKEN, where=only_the_unlucky)))
 
 
-def test_two_schedulers_race_for_the_same_pods() -> None:
+@played(schedulers=2)
+async def test_two_schedulers_race_for_the_same_pods(world: World) -> None:
     """Both are called default-scheduler, and see every pod. The API server gives each pod to the faster one."""
-
-    async def story(world: World) -> None:
-        await world.create(*(node(f"n{n}", cpu=4) for n in range(5)))
-        for n in range(20):
-            await world.create(pod(f"web-{n}", cpu=1))
-            await world.settle(0.01)
-        await world.settle(60)
-        assert all(found.spec.node_name for found in (await world.pods()).values())
-        assert await world.overcommitted() == []
-        # Nobody is reported twice that a pod was scheduled, and who lost a race has forgotten what he assumed.
-        reported = Counter(name for name, _, _ in await world.events("Scheduled"))
-        assert reported == Counter(f"web-{n}" for n in range(20))
-        for scheduler in world.schedulers:
-            assert len(scheduler.assumed_pods) == 0
-            assert len(scheduler.queue) == 0
-
-    play(story, schedulers=2)
+    await world.create(*(node(f"n{n}", cpu=4) for n in range(5)))
+    for n in range(20):
+        await world.create(pod(f"web-{n}", cpu=1))
+        await world.settle(0.01)
+    await world.settle(60)
+    assert all(found.spec.node_name for found in (await world.pods()).values())
+    assert await world.overcommitted() == []
+    # Nobody is reported twice that a pod was scheduled, and who lost a race has forgotten what he assumed.
+    reported = Counter(name for name, _, _ in await world.events("Scheduled"))
+    assert reported == Counter(f"web-{n}" for n in range(20))
+    for scheduler in world.schedulers:
+        assert len(scheduler.assumed_pods) == 0
+        assert len(scheduler.queue) == 0
 
 
 @pytest.mark.parametrize("is_same_node", [False, True], ids=["it is on another node", "it is on the very node"])
@@ -189,23 +183,21 @@ def test_the_scheduler_that_loses_the_race_for_a_pod_reports_it(is_same_node: bo
     play(story, through=faulty(Fault("bind", Outcome.DONE, delay_s=1)))
 
 
-def test_the_scheduler_that_loses_the_race_for_a_pod_forgets_its_assumption() -> None:
-    async def story(world: World) -> None:
-        await world.create(node("n1", cpu=1), pod("contested", cpu=1))
-        await world.create(node("n2", cpu=1))
-        await world.settle(0.5)  # the binding is on its way to one of the nodes
-        (binding,) = world.scheduler.bindings.running.values()
-        other = "n2" if binding.node_name == "n1" else "n1"
-        await world.client.bind("default", "contested", binding.pod.uid, other)
-        await world.settle(30)
-        assert await world.node_of("contested") == other
-        columns = world.scheduler.engine.columns
-        assert columns.pods[binding.pod.uid].node_name == other
-        assert len(columns.pods_on[columns.row_of[binding.node_name]]) == 0
-        assert await world.events("Scheduled") == []
-        assert len(world.scheduler.queue) == 0
-
-    play(story, through=faulty(Fault("bind", Outcome.DONE, delay_s=5)))
+@played(through=faulty(Fault("bind", Outcome.DONE, delay_s=5)))
+async def test_the_scheduler_that_loses_the_race_for_a_pod_forgets_its_assumption(world: World) -> None:
+    await world.create(node("n1", cpu=1), pod("contested", cpu=1))
+    await world.create(node("n2", cpu=1))
+    await world.settle(0.5)  # the binding is on its way to one of the nodes
+    (binding,) = world.scheduler.bindings.running.values()
+    other = "n2" if binding.node_name == "n1" else "n1"
+    await world.client.bind("default", "contested", binding.pod.uid, other)
+    await world.settle(30)
+    assert await world.node_of("contested") == other
+    columns = world.scheduler.engine.columns
+    assert columns.pods[binding.pod.uid].node_name == other
+    assert len(columns.pods_on[columns.row_of[binding.node_name]]) == 0
+    assert await world.events("Scheduled") == []
+    assert len(world.scheduler.queue) == 0
 
 
 @pytest.mark.parametrize("grace_s", [0, 30], ids=["at once", "gracefully"])
@@ -225,18 +217,15 @@ def test_a_pod_that_is_deleted_while_it_is_being_bound(grace_s: int) -> None:
     play(story, through=faulty(Fault("bind", Outcome.DONE, delay_s=5, times=None)))
 
 
-def test_an_unconfirmed_binding_is_looked_up() -> None:
+@played(through=lambda client, clock: LosesFirstBinding(client), limits=Limits(confirmation_s_max=30))
+async def test_an_unconfirmed_binding_is_looked_up(world: World) -> None:
     """The watch of pods is silent from the binding on, and an accepted binding was lost on the way."""
-
-    async def story(world: World) -> None:
-        await world.create(node("n1", cpu=1), pod("web", cpu=1))
-        await world.settle(10)
-        assert len(world.scheduler.assumed_pods) == 1
-        await world.settle(60)
-        assert await world.node_of("web") == "n1"
-        assert len(world.scheduler.assumed_pods) == 0
-
-    play(story, through=lambda client, clock: LosesFirstBinding(client), limits=Limits(confirmation_s_max=30))  # type: ignore[arg-type,return-value]
+    await world.create(node("n1", cpu=1), pod("web", cpu=1))
+    await world.settle(10)
+    assert len(world.scheduler.assumed_pods) == 1
+    await world.settle(60)
+    assert await world.node_of("web") == "n1"
+    assert len(world.scheduler.assumed_pods) == 0
 
 
 def storm(seed: int) -> Through:
@@ -344,37 +333,37 @@ def test_the_same_seed_gives_the_same_history() -> None:
     assert histories[0] == histories[1]
 
 
-def test_two_profiles_each_with_its_own_plugins() -> None:
-    profiles = [
-        {"schedulerName": "default-scheduler"},
-        {
-            "schedulerName": "packer",
-            "pluginConfig": [
-                {
-                    "name": "NodeResourcesFit",
-                    "args": {
-                        "scoringStrategy": {
-                            "type": "MostAllocated",
-                            "resources": [{"name": "cpu", "weight": 1}],
-                        }
-                    },
-                }
-            ],
-            "plugins": {"score": {"disabled": [{"name": "NodeResourcesBalancedAllocation"}]}},
-        },
-    ]
-
-    async def story(world: World) -> None:
-        await world.create(node("busy", cpu=8), node("idle", cpu=8), pod("there", cpu=4, on="busy"))
-        await world.settle()
-        await world.create(pod("spread", cpu=1), pod("packed", cpu=1, scheduler="packer"))
-        await world.settle()
-        assert [await world.node_of(name) for name in ("spread", "packed")] == ["idle", "busy"]
-        await world.create(pod("lost", cpu=1, scheduler="nobody"))
-        await world.settle()
-        assert await world.condition("lost") is None
-
-    play(story, config=configuration(profiles=profiles))
+@played(
+    config=configuration(
+        profiles=[
+            {"schedulerName": "default-scheduler"},
+            {
+                "schedulerName": "packer",
+                "pluginConfig": [
+                    {
+                        "name": "NodeResourcesFit",
+                        "args": {
+                            "scoringStrategy": {
+                                "type": "MostAllocated",
+                                "resources": [{"name": "cpu", "weight": 1}],
+                            }
+                        },
+                    }
+                ],
+                "plugins": {"score": {"disabled": [{"name": "NodeResourcesBalancedAllocation"}]}},
+            },
+        ]
+    )
+)
+async def test_two_profiles_each_with_its_own_plugins(world: World) -> None:
+    await world.create(node("busy", cpu=8), node("idle", cpu=8), pod("there", cpu=4, on="busy"))
+    await world.settle()
+    await world.create(pod("spread", cpu=1), pod("packed", cpu=1, scheduler="packer"))
+    await world.settle()
+    assert [await world.node_of(name) for name in ("spread", "packed")] == ["idle", "busy"]
+    await world.create(pod("lost", cpu=1, scheduler="nobody"))
+    await world.settle()
+    assert await world.condition("lost") is None
 
 
 def test_two_schedulers_with_names_of_their_own_share_a_cluster() -> None:
@@ -398,24 +387,22 @@ def test_two_schedulers_with_names_of_their_own_share_a_cluster() -> None:
     play(story)
 
 
-def test_a_new_scheduler_goes_on_with_the_nominations_of_the_last_one() -> None:
-    async def story(world: World) -> None:
-        async with running(world):
-            await world.create(node("n1", cpu=2), pod("low", cpu=2, priority=1, grace_s=30))
-            await world.settle()
-            await world.create(pod("high", cpu=2, priority=100))
-            await world.settle()
-            assert (await world.pod("high")).status.nominated_node_name == "n1"
-        async with running(world) as second:
-            await world.create(pod("thief", cpu=2, priority=50))
-            await world.settle()
-            await world.delete("low")
-            await world.settle(30)
-            assert await world.node_of("high") == "n1"
-            assert await world.node_of("thief") == ""
-            check(second)
-
-    play(story, schedulers=0)
+@played(schedulers=0)
+async def test_a_new_scheduler_goes_on_with_the_nominations_of_the_last_one(world: World) -> None:
+    async with running(world):
+        await world.create(node("n1", cpu=2), pod("low", cpu=2, priority=1, grace_s=30))
+        await world.settle()
+        await world.create(pod("high", cpu=2, priority=100))
+        await world.settle()
+        assert (await world.pod("high")).status.nominated_node_name == "n1"
+    async with running(world) as second:
+        await world.create(pod("thief", cpu=2, priority=50))
+        await world.settle()
+        await world.delete("low")
+        await world.settle(30)
+        assert await world.node_of("high") == "n1"
+        assert await world.node_of("thief") == ""
+        check(second)
 
 
 def test_a_new_scheduler_finds_what_the_last_one_had_only_assumed() -> None:

@@ -34,10 +34,9 @@ from tests.scheduler.stories.actors import (
     complete,
     held_by_volume_binding,
     reject_provisioning,
-    with_plugins,
 )
 from tests.scheduler.stories.test_races import bound_once
-from tests.scheduler.world import Through, World, check, play
+from tests.scheduler.world import Through, World, check, play, with_plugins
 from tests.storage_builders import from_nodes, storage_class, volume, waiting
 
 PODS = 30
@@ -294,19 +293,21 @@ def _what_is_left(scheduler: Scheduler) -> Written:
     remembered: Written = {
         "pending": len(scheduler.pods.pending),
         "queued": len(scheduler.queue),
-        "events in flight": scheduler.queue.statistics().in_flight_events,
+        "events in flight": sum(scheduler.queue.in_flight_events().values()),
         "assumed": len(scheduler.assumed_pods),
         "waiting for Permit": len(scheduler.waiting_pods),
         "bindings": len(scheduler.bindings.running),
         "evictions": len(scheduler.evictions),
         "statuses": len(scheduler.status_writer),
         "deferred": len(scheduler.event_buffer),
-        "jobs": sum(pool.statistics().running + pool.statistics().waiting for pool in pools),
+        "jobs": sum(pool.running + pool.waiting for pool in pools),
         "pods": len(columns.pods),
         "promises": len(list(columns.nominations.nodes())),
         "used": int(abs(columns.resources.used).sum()),
         "existing terms": sum(term.pod_count for term in columns.terms),
-        "counted labels": sum(1 for each in columns.selectors.classes if each.rows or each.rows_terminating),
+        "counted labels": sum(
+            1 for pod_class in columns.selectors.classes if pod_class.rows or pod_class.rows_terminating
+        ),
         "held by the plugin": len(Whim.holding),
         "held by VolumeBinding": held_by_volume_binding(scheduler) != HOLDS_NOTHING,
     }

@@ -38,8 +38,7 @@ from mooring.scheduler.framework.status import Reason, Status
 from mooring.scheduler.queue.queued_pod import QueueState
 from tests.builders import node, pod
 from tests.scheduler.harness import without_line
-from tests.scheduler.stories.actors import with_plugins
-from tests.scheduler.world import World, play
+from tests.scheduler.world import World, play, played, with_plugins
 
 NEW_NODE = ClusterEventWithHint(EventResource.NODE, ActionType.ADD)
 
@@ -106,8 +105,7 @@ def test_a_success_is_the_same_as_none() -> None:
         await world.settle(0.5)
         assert await world.node_of("web") == "n1"
 
-    config, registry = with_plugins(Content)
-    play(story, config=config, registry=registry)
+    play(story, plugins=(Content,))
 
 
 @pytest.mark.parametrize(
@@ -139,8 +137,7 @@ def test_reserve(answer: object, reason: str, message: str | None) -> None:
         notes = [note for name, _, note in await world.events("FailedScheduling") if name == "web"]
         assert notes[0].count("running Reserve plugin") <= 1
 
-    config, registry = with_plugins(Careless)
-    play(story, config=config, registry=registry)
+    play(story, plugins=(Careless,))
 
 
 @pytest.mark.parametrize(
@@ -164,8 +161,7 @@ def test_pre_bind(answer: object, reason: str, message: str | None) -> None:
     async def story(world: World) -> None:
         await one_failure(world, reason, message)
 
-    config, registry = with_plugins(Careless)
-    play(story, config=config, registry=registry)
+    play(story, plugins=(Careless,))
 
 
 def test_an_error_of_has_work_fails_the_attempt() -> None:
@@ -181,8 +177,7 @@ def test_an_error_of_has_work_fails_the_attempt() -> None:
     async def story(world: World) -> None:
         await one_failure(world, "SchedulerError", "running PreBindPreFlight plugin \"Clumsy\": KeyError: 'x'")
 
-    config, registry = with_plugins(Careless)
-    play(story, config=config, registry=registry)
+    play(story, plugins=(Careless,))
 
 
 @pytest.mark.parametrize(
@@ -256,8 +251,7 @@ def test_the_cycle(point: str) -> None:
         await world.settle(5)
         assert await world.node_of("web") != ""
 
-    config, registry = with_plugins(Careless)
-    play(story, config=config, registry=registry, is_replayed=False)  # it fails only once
+    play(story, plugins=(Careless,), is_replayed=False)  # it fails only once
 
 
 def test_pre_enqueue_that_fails_keeps_the_pod_outside_until_something_happens(caplog: pytest.LogCaptureFixture) -> None:
@@ -278,8 +272,7 @@ def test_pre_enqueue_that_fails_keeps_the_pod_outside_until_something_happens(ca
         await world.settle()
         assert await world.node_of("web") != ""
 
-    config, registry = with_plugins(Careless)
-    play(story, config=config, registry=registry)
+    play(story, plugins=(Careless,))
 
 
 def test_a_hint_that_raises_queues_the_pod(caplog: pytest.LogCaptureFixture) -> None:
@@ -305,8 +298,7 @@ def test_a_hint_that_raises_queues_the_pod(caplog: pytest.LogCaptureFixture) -> 
         assert "queueing hint of plugin Reluctant failed" in caplog.text
         assert await world.node_of("web") == "n2"
 
-    config, registry = with_plugins(Reluctant)
-    play(story, config=config, registry=registry)
+    play(story, plugins=(Reluctant,))
 
 
 class Licence(ApiObject):
@@ -351,30 +343,27 @@ class Licensed(PreFilter[None]):
         return queue_if(new is not None and new.seats > 0)
 
 
-def test_a_custom_kind_is_watched_for_the_plugin_that_names_it() -> None:
-    async def story(world: World) -> None:
-        async def write(seats: int) -> None:
-            body = {"apiVersion": "example.com/v1", "kind": "Licence", "metadata": {"name": "office"}, "seats": seats}
-            await world.client.create(LICENCE, "default", body)
+@played(plugins=(Licensed,))
+async def test_a_custom_kind_is_watched_for_the_plugin_that_names_it(world: World) -> None:
+    async def write(seats: int) -> None:
+        body = {"apiVersion": "example.com/v1", "kind": "Licence", "metadata": {"name": "office"}, "seats": seats}
+        await world.client.create(LICENCE, "default", body)
 
-        await world.client.create(CUSTOM_RESOURCE_DEFINITION, "", LICENCE_DEFINITION)
-        await world.create(node("n1", cpu=2), pod("web", cpu=1))
-        await world.settle()
-        uid = (await world.pod("web")).metadata.uid
-        reported = await world.condition("web")
-        assert reported is not None
-        assert reported[2].startswith("0/1 nodes are available: no licence. ")
-        await write(0)
-        await world.settle(30)
-        where = world.scheduler.queue.status(uid)
-        assert where is not None
-        assert (where.state, where.attempts) == (QueueState.UNSCHEDULABLE, 1)
-        await world.client.patch(LICENCE, "default", "office", {"seats": 3}, form=PatchForm.MERGE)
-        await world.settle()
-        assert await world.node_of("web") == "n1"
-
-    config, registry = with_plugins(Licensed)
-    play(story, config=config, registry=registry)
+    await world.client.create(CUSTOM_RESOURCE_DEFINITION, "", LICENCE_DEFINITION)
+    await world.create(node("n1", cpu=2), pod("web", cpu=1))
+    await world.settle()
+    uid = (await world.pod("web")).metadata.uid
+    reported = await world.condition("web")
+    assert reported is not None
+    assert reported[2].startswith("0/1 nodes are available: no licence. ")
+    await write(0)
+    await world.settle(30)
+    where = world.scheduler.queue.status(uid)
+    assert where is not None
+    assert (where.state, where.attempts) == (QueueState.UNSCHEDULABLE, 1)
+    await world.client.patch(LICENCE, "default", "office", {"seats": 3}, form=PatchForm.MERGE)
+    await world.settle()
+    assert await world.node_of("web") == "n1"
 
 
 def test_post_bind_that_fails_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
@@ -393,8 +382,7 @@ def test_post_bind_that_fails_changes_nothing(caplog: pytest.LogCaptureFixture) 
         assert "PostBind plugin Clumsy failed for pod default/web, which is bound" in caplog.text
         assert [await world.node_of(name) for name in ("web", "other")] == ["n1", "n1"]
 
-    config, registry = with_plugins(Careless)
-    play(story, config=config, registry=registry)
+    play(story, plugins=(Careless,))
 
 
 def test_a_failed_unreserve_does_not_stop_the_others() -> None:
@@ -413,8 +401,7 @@ def test_a_failed_unreserve_does_not_stop_the_others() -> None:
     async def story(world: World) -> None:
         await one_failure(world, "Unschedulable", "0/1 nodes are available: 1 not today.")
 
-    config, registry = with_plugins(Careless)
-    play(story, config=config, registry=registry)
+    play(story, plugins=(Careless,))
 
 
 # --- Users' plugins that do what they should: binders of their own, and rules from a file ----------------------------

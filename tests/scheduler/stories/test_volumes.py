@@ -25,7 +25,7 @@ from tests.scheduler.stories.actors import (
     selected_node,
     volume_of,
 )
-from tests.scheduler.world import Through, World, play
+from tests.scheduler.world import Through, World, play, played
 from tests.storage_builders import from_nodes, storage_class, volume, waiting
 
 MADE = storage_class("made", provisioner="disks.example.com")
@@ -74,121 +74,109 @@ def is_over(world: World) -> bool:
 # --- as it should be ------------------------------------------------------------------------------------------------
 
 
-def test_a_claim_gets_the_volume_that_its_pod_can_reach_and_then_the_pod_is_bound() -> None:
-    async def story(world: World) -> None:
-        await with_a_local_volume(world)
-        assert await world.node_of("db") == ""
-        assert (await world.pod("db")).status.nominated_node_name == "n1"
-        claim, written = await claim_of(world, "data"), await volume_of(world, "disk-1")
-        assert written["metadata"]["annotations"] == {BOUND_BY_CONTROLLER: "yes"}
-        assert written["spec"]["claimRef"] == {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "namespace": "default",
-            "name": "data",
-            "uid": claim["metadata"]["uid"],
-            "resourceVersion": claim["metadata"]["resourceVersion"],
-        }
-        assert "volumeName" not in claim["spec"] or not claim["spec"]["volumeName"], "that is the controller's to write"
-        assert await bind_volumes(world) == ["data"]
-        await world.settle()
-        assert await world.node_of("db") == "n1"
-        assert is_over(world)
-
-    play(story)
+@played()
+async def test_a_claim_gets_the_volume_that_its_pod_can_reach_and_then_the_pod_is_bound(world: World) -> None:
+    await with_a_local_volume(world)
+    assert await world.node_of("db") == ""
+    assert (await world.pod("db")).status.nominated_node_name == "n1"
+    claim, written = await claim_of(world, "data"), await volume_of(world, "disk-1")
+    assert written["metadata"]["annotations"] == {BOUND_BY_CONTROLLER: "yes"}
+    assert written["spec"]["claimRef"] == {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "namespace": "default",
+        "name": "data",
+        "uid": claim["metadata"]["uid"],
+        "resourceVersion": claim["metadata"]["resourceVersion"],
+    }
+    assert "volumeName" not in claim["spec"] or not claim["spec"]["volumeName"], "that is the controller's to write"
+    assert await bind_volumes(world) == ["data"]
+    await world.settle()
+    assert await world.node_of("db") == "n1"
+    assert is_over(world)
 
 
-def test_a_claim_reports_the_provisioner_for_which_node_a_volume_is_wanted() -> None:
-    async def story(world: World) -> None:
-        await with_a_volume_to_be_made(world)
-        node_name = await selected_node(world, "data")
-        assert node_name in ("n1", "n2")
-        assert await world.node_of("db") == ""
-        await make_volume(world)
-        await complete(world, "data", "made-1")
-        await world.settle()
-        assert await world.node_of("db") == node_name
-        assert is_over(world)
-
-    play(story)
+@played()
+async def test_a_claim_reports_the_provisioner_for_which_node_a_volume_is_wanted(world: World) -> None:
+    await with_a_volume_to_be_made(world)
+    node_name = await selected_node(world, "data")
+    assert node_name in ("n1", "n2")
+    assert await world.node_of("db") == ""
+    await make_volume(world)
+    await complete(world, "data", "made-1")
+    await world.settle()
+    assert await world.node_of("db") == node_name
+    assert is_over(world)
 
 
-def test_a_volume_that_the_watch_reports_of_after_its_claim_is_waited_for_no_longer_than_that() -> None:
+@played(through=faulty(Fault("next_batch", kind=PERSISTENT_VOLUME, answer_delay_s=20, times=None)))
+async def test_a_volume_that_the_watch_reports_of_after_its_claim_is_waited_for_no_longer_than_that(
+    world: World,
+) -> None:
     """Claims and volumes are watched apart: the claim may be bound to a volume that nobody has heard of yet."""
-    late = Fault("next_batch", kind=PERSISTENT_VOLUME, answer_delay_s=20, times=None)
-
-    async def story(world: World) -> None:
-        await with_a_volume_to_be_made(world)
-        await make_volume(world)
-        await complete(world, "data", "made-1")
-        await world.settle(5)
-        assert await world.node_of("db") == ""
-        await world.settle(30)
-        assert await world.node_of("db") != ""
-        assert is_over(world)
-
-    play(story, through=faulty(late))
+    await with_a_volume_to_be_made(world)
+    await make_volume(world)
+    await complete(world, "data", "made-1")
+    await world.settle(5)
+    assert await world.node_of("db") == ""
+    await world.settle(30)
+    assert await world.node_of("db") != ""
+    assert is_over(world)
 
 
-def test_two_pods_that_want_the_only_volume_get_it_one_after_the_other() -> None:
-    async def story(world: World) -> None:
-        await world.create(LOCAL, local_volume("disk-1", "n1"), node("n1", cpu=2))  # type: ignore[arg-type]
-        await world.create(waiting("data-a", version=""), waiting("data-b", version=""))
-        await world.create(pod("a", cpu=1, claims=["data-a"]), pod("b", cpu=1, claims=["data-b"]))
-        await world.settle()
-        await bind_volumes(world)
-        await world.settle()
-        assert await world.node_of("a") == "n1"
-        assert await world.node_of("b") == ""
-        reported = await world.condition("b")
-        assert reported is not None
-        assert "1 node(s) didn't find available persistent volumes to bind" in reported[2]
-        await world.create(local_volume("disk-2", "n1"))  # type: ignore[arg-type]
-        await world.settle(15)
-        await bind_volumes(world)
-        await world.settle()
-        assert await world.node_of("b") == "n1"
-        assert is_over(world)
-
-    play(story)
+@played()
+async def test_two_pods_that_want_the_only_volume_get_it_one_after_the_other(world: World) -> None:
+    await world.create(LOCAL, local_volume("disk-1", "n1"), node("n1", cpu=2))  # type: ignore[arg-type]
+    await world.create(waiting("data-a", version=""), waiting("data-b", version=""))
+    await world.create(pod("a", cpu=1, claims=["data-a"]), pod("b", cpu=1, claims=["data-b"]))
+    await world.settle()
+    await bind_volumes(world)
+    await world.settle()
+    assert await world.node_of("a") == "n1"
+    assert await world.node_of("b") == ""
+    reported = await world.condition("b")
+    assert reported is not None
+    assert "1 node(s) didn't find available persistent volumes to bind" in reported[2]
+    await world.create(local_volume("disk-2", "n1"))  # type: ignore[arg-type]
+    await world.settle(15)
+    await bind_volumes(world)
+    await world.settle()
+    assert await world.node_of("b") == "n1"
+    assert is_over(world)
 
 
-def test_pods_that_share_a_claim_go_to_the_same_node() -> None:
-    async def story(world: World) -> None:
-        await world.create(MADE, waiting("data", of_class="made", version=""))
-        await world.create(*(node(f"n{n}", cpu=2) for n in range(3)))
-        await world.create(pod("a", cpu=1, claims=["data"]), pod("b", cpu=1, claims=["data"]))
-        await world.settle()
-        await make_volume(world)
-        await complete(world, "data", "made-1")
-        await world.settle(60)
-        assert await world.node_of("a") == await world.node_of("b") != ""
-        assert is_over(world)
-
-    play(story)
+@played()
+async def test_pods_that_share_a_claim_go_to_the_same_node(world: World) -> None:
+    await world.create(MADE, waiting("data", of_class="made", version=""))
+    await world.create(*(node(f"n{n}", cpu=2) for n in range(3)))
+    await world.create(pod("a", cpu=1, claims=["data"]), pod("b", cpu=1, claims=["data"]))
+    await world.settle()
+    await make_volume(world)
+    await complete(world, "data", "made-1")
+    await world.settle(60)
+    assert await world.node_of("a") == await world.node_of("b") != ""
+    assert is_over(world)
 
 
 # --- as it should not be --------------------------------------------------------------------------------------------
 
 
-def test_a_pod_whose_provisioner_fails_gets_another_node() -> None:
-    async def story(world: World) -> None:
-        await with_a_volume_to_be_made(world)
-        first = await selected_node(world, "data")
-        await world.patch(first, {"spec": {"unschedulable": True}}, kind=NODE)
-        await reject_provisioning(world, "data")
-        await world.settle()
-        assert ("db", "FailedScheduling", PROVISIONING_FAILED) in await world.events()
-        await world.settle(15)
-        second = await selected_node(world, "data")
-        assert {first, second} == {"n1", "n2"}
-        await make_volume(world)
-        await complete(world, "data", "made-1")
-        await world.settle()
-        assert await world.node_of("db") == second
-        assert is_over(world)
-
-    play(story)
+@played()
+async def test_a_pod_whose_provisioner_fails_gets_another_node(world: World) -> None:
+    await with_a_volume_to_be_made(world)
+    first = await selected_node(world, "data")
+    await world.patch(first, {"spec": {"unschedulable": True}}, kind=NODE)
+    await reject_provisioning(world, "data")
+    await world.settle()
+    assert ("db", "FailedScheduling", PROVISIONING_FAILED) in await world.events()
+    await world.settle(15)
+    second = await selected_node(world, "data")
+    assert {first, second} == {"n1", "n2"}
+    await make_volume(world)
+    await complete(world, "data", "made-1")
+    await world.settle()
+    assert await world.node_of("db") == second
+    assert is_over(world)
 
 
 PROVISIONING_FAILED = (
@@ -218,27 +206,23 @@ def test_a_pod_whose_volumes_are_not_bound_in_time_is_tried_again() -> None:
     play(story, config=config)
 
 
-def test_a_volume_that_another_pod_took_meanwhile_is_replaced() -> None:
-    slow = Fault("patch", kind=PERSISTENT_VOLUME, delay_s=5)
-
-    async def story(world: World) -> None:
-        await with_a_local_volume(world)
-        reference = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "theirs", "uid": "u"}
-        await world.patch("disk-1", {"spec": {"claimRef": reference}}, kind=PERSISTENT_VOLUME)
-        await world.create(local_volume("disk-2", "n2"))  # type: ignore[arg-type]
-        await world.settle(5)
-        reported = await world.condition("db")
-        assert reported is not None
-        assert reported[:2] == ("False", "SchedulerError")
-        assert reported[2].startswith('running PreBind plugin "VolumeBinding": Operation cannot be fulfilled on')
-        await world.settle(15)
-        await bind_volumes(world)
-        await world.settle()
-        assert await world.node_of("db") == "n2"
-        assert (await volume_of(world, "disk-1"))["spec"]["claimRef"]["name"] == "theirs"
-        assert is_over(world)
-
-    play(story, through=faulty(slow))
+@played(through=faulty(Fault("patch", kind=PERSISTENT_VOLUME, delay_s=5)))
+async def test_a_volume_that_another_pod_took_meanwhile_is_replaced(world: World) -> None:
+    await with_a_local_volume(world)
+    reference = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "theirs", "uid": "u"}
+    await world.patch("disk-1", {"spec": {"claimRef": reference}}, kind=PERSISTENT_VOLUME)
+    await world.create(local_volume("disk-2", "n2"))  # type: ignore[arg-type]
+    await world.settle(5)
+    reported = await world.condition("db")
+    assert reported is not None
+    assert reported[:2] == ("False", "SchedulerError")
+    assert reported[2].startswith('running PreBind plugin "VolumeBinding": Operation cannot be fulfilled on')
+    await world.settle(15)
+    await bind_volumes(world)
+    await world.settle()
+    assert await world.node_of("db") == "n2"
+    assert (await volume_of(world, "disk-1"))["spec"]["claimRef"]["name"] == "theirs"
+    assert is_over(world)
 
 
 @pytest.mark.parametrize("outcome", [Outcome.REQUEST_LOST, Outcome.ANSWER_LOST, Outcome.BROKEN, Outcome.CONFLICT])
@@ -306,85 +290,73 @@ def test_what_makes_waiting_for_a_volume_pointless(failure: VolumeFailure, text:
     play(story)
 
 
-def test_a_pod_that_is_deleted_while_its_volumes_are_bound_holds_nothing_any_more() -> None:
-    async def story(world: World) -> None:
+@played()
+async def test_a_pod_that_is_deleted_while_its_volumes_are_bound_holds_nothing_any_more(world: World) -> None:
+    await with_a_local_volume(world)
+    await world.delete("db")
+    await world.settle(2)
+    assert world.scheduler.engine.columns.pods == {}
+    assert is_over(world)
+
+
+@played()
+async def test_a_pod_that_is_preempted_while_its_volumes_are_bound_goes_back(world: World) -> None:
+    await with_a_local_volume(world)
+    await world.create(pod("high", cpu=2, priority=100, node_labels={HOSTNAME: "n1"}))
+    await world.settle(5)
+    high = await world.pod("high")
+    assert high.spec.node_name == "n1"
+    assert await world.events("Preempted") == [
+        ("db", "Preempted", f"Preempted by pod {high.metadata.uid} on node n1 (in kube-scheduler memory).")
+    ]
+    message = 'running PreBind plugin "VolumeBinding": preempted by DefaultPreemption'
+    assert ("db", "FailedScheduling", message) in await world.events()
+    assert (await world.pod("db")).metadata.deletion_timestamp is None
+    assert is_over(world)
+    await world.delete("high")
+    await world.settle(15)
+    await bind_volumes(world)
+    await world.settle(15)
+    assert await world.node_of("db") == "n1"
+
+
+@played(through=faulty(Fault("patch", kind=PERSISTENT_VOLUME, delay_s=60)))
+async def test_a_pod_that_is_preempted_before_anything_was_written_leaves_its_volume_to_others(world: World) -> None:
+    await with_a_local_volume(world)
+    await world.create(pod("high", cpu=2, priority=100, node_labels={HOSTNAME: "n1"}))
+    await world.settle(5)
+    assert await world.node_of("high") == "n1"
+    assert is_over(world)
+    assert "claimRef" not in (await volume_of(world, "disk-1"))["spec"]
+
+
+@played(schedulers=0)
+async def test_a_scheduler_that_starts_finds_half_bound_volumes_and_goes_on(world: World) -> None:
+    async with running(world):
         await with_a_local_volume(world)
-        await world.delete("db")
-        await world.settle(2)
-        assert world.scheduler.engine.columns.pods == {}
-        assert is_over(world)
-
-    play(story)
-
-
-def test_a_pod_that_is_preempted_while_its_volumes_are_bound_goes_back() -> None:
-    async def story(world: World) -> None:
-        await with_a_local_volume(world)
-        await world.create(pod("high", cpu=2, priority=100, node_labels={HOSTNAME: "n1"}))
-        await world.settle(5)
-        high = await world.pod("high")
-        assert high.spec.node_name == "n1"
-        assert await world.events("Preempted") == [
-            ("db", "Preempted", f"Preempted by pod {high.metadata.uid} on node n1 (in kube-scheduler memory).")
-        ]
-        message = 'running PreBind plugin "VolumeBinding": preempted by DefaultPreemption'
-        assert ("db", "FailedScheduling", message) in await world.events()
-        assert (await world.pod("db")).metadata.deletion_timestamp is None
-        assert is_over(world)
-        await world.delete("high")
-        await world.settle(15)
+        assert (await volume_of(world, "disk-1"))["spec"]["claimRef"]["name"] == "data"
+    async with running(world) as second:
+        await world.settle()
+        assert [binding.node_name for binding in second.bindings.running.values()] == ["n1"]
         await bind_volumes(world)
-        await world.settle(15)
+        await world.settle()
         assert await world.node_of("db") == "n1"
-
-    play(story)
-
-
-def test_a_pod_that_is_preempted_before_anything_was_written_leaves_its_volume_to_others() -> None:
-    slow = Fault("patch", kind=PERSISTENT_VOLUME, delay_s=60)
-
-    async def story(world: World) -> None:
-        await with_a_local_volume(world)
-        await world.create(pod("high", cpu=2, priority=100, node_labels={HOSTNAME: "n1"}))
-        await world.settle(5)
-        assert await world.node_of("high") == "n1"
-        assert is_over(world)
-        assert "claimRef" not in (await volume_of(world, "disk-1"))["spec"]
-
-    play(story, through=faulty(slow))
+        assert held_by_volume_binding(second) == HOLDS_NOTHING
 
 
-def test_a_scheduler_that_starts_finds_half_bound_volumes_and_goes_on() -> None:
-    async def story(world: World) -> None:
-        async with running(world):
-            await with_a_local_volume(world)
-            assert (await volume_of(world, "disk-1"))["spec"]["claimRef"]["name"] == "data"
-        async with running(world) as second:
-            await world.settle()
-            assert [binding.node_name for binding in second.bindings.running.values()] == ["n1"]
-            await bind_volumes(world)
-            await world.settle()
-            assert await world.node_of("db") == "n1"
-            assert held_by_volume_binding(second) == HOLDS_NOTHING
-
-    play(story, schedulers=0)
-
-
-def test_a_scheduler_that_starts_finds_a_volume_on_order_and_waits_for_it() -> None:
-    async def story(world: World) -> None:
-        async with running(world):
-            await with_a_volume_to_be_made(world)
-            first = await selected_node(world, "data")
-        async with running(world, seed=8) as second:
-            await world.settle()
-            assert await selected_node(world, "data") == first
-            await make_volume(world)
-            await complete(world, "data", "made-1")
-            await world.settle()
-            assert await world.node_of("db") == first
-            assert held_by_volume_binding(second) == HOLDS_NOTHING
-
-    play(story, schedulers=0)
+@played(schedulers=0)
+async def test_a_scheduler_that_starts_finds_a_volume_on_order_and_waits_for_it(world: World) -> None:
+    async with running(world):
+        await with_a_volume_to_be_made(world)
+        first = await selected_node(world, "data")
+    async with running(world, seed=8) as second:
+        await world.settle()
+        assert await selected_node(world, "data") == first
+        await make_volume(world)
+        await complete(world, "data", "made-1")
+        await world.settle()
+        assert await world.node_of("db") == first
+        assert held_by_volume_binding(second) == HOLDS_NOTHING
 
 
 # --- recorded ---------------------------------------------------------------------------------------------------------

@@ -334,7 +334,7 @@ def test_commits_on_the_loop_and_on_the_thread_have_the_same_results(
         assert (type(lost), won) == (WriteConflict, first + 1)
         counts = store.statistics()
         assert counts["commits"] >= 2
-        assert counts["commits_here"] == (counts["commits"] if is_on_loop else 0)
+        assert counts["commits_on_loop"] == (counts["commits"] if is_on_loop else 0)
 
     play_real(tmp_path, scenario, limits)
     assert contents_of(tmp_path)[1][DNS][1] == b"won"
@@ -348,7 +348,7 @@ def test_a_commit_that_fails_on_the_loop_rejects_the_write(tmp_path: Path, monke
         assert [type(each) for each in await outcomes(store.put(WEB, b"one"))] == [DiskFull]
         disk.error = None
         assert isinstance(await store.put(WEB, b"two"), int)
-        assert store.statistics()["commits_here"] == 2
+        assert store.statistics()["commits_on_loop"] == 2
 
     play_real(tmp_path, scenario, SqliteLimits(loop_s=60.0))
 

@@ -144,7 +144,7 @@ def test_log_and_file_size_are_limited_while_one_record_is_overwritten(tmp_path:
     async def scenario(store: SqliteStore) -> None:
         for _ in range(200):
             await store.put(WEB, BIG)
-        assert store.statistics()["tendings"] > 10
+        assert store.statistics()["maintenances"] > 10
         assert (tmp_path / LOG).stat().st_size < 2_000_000
         assert (tmp_path / DATABASE).stat().st_size < 4_000_000
 
@@ -327,7 +327,7 @@ def test_the_log_is_short_when_disk_space_is_low(tmp_path: Path) -> None:
         for number in range(20):
             await store.put(f"{PODS}default/p{number}", BIG)
             assert (tmp_path / LOG).stat().st_size < 400_000 + 2 * len(BIG)
-        assert store.statistics()["tendings"] > 5
+        assert store.statistics()["maintenances"] > 5
 
     play(tmp_path, scenario, limits)
     assert len(contents_of(tmp_path)[1]) == 20

@@ -125,18 +125,18 @@ def _same_size(overload: str, target: Operand, arguments: list[Operand]) -> Esti
 
 
 def _replace(overload: str, target: Operand, arguments: list[Operand]) -> Estimate:
-    size, wanted, replacement = target.size, arguments[0].size, arguments[1].size
-    most, most_unchanged = _replacements(size.high, wanted.low, replacement.high <= wanted.low)
-    least, least_unchanged = _replacements(size.low, wanted.high, wanted.high <= replacement.low)
+    size, search, replacement = target.size, arguments[0].size, arguments[1].size
+    most, most_unchanged = _replacements(size.high, search.low, replacement.high <= search.low)
+    least, least_unchanged = _replacements(size.low, search.high, search.high <= replacement.low)
     result = CostRange(least, most).times(replacement).plus(CostRange(least_unchanged, most_unchanged))
     return Estimate(size.scaled(2 * TEXT_FACTOR), result)
 
 
-def _replacements(length: int, wanted: int, is_unchanged: bool) -> tuple[int, int]:
+def _replacements(length: int, search: int, is_unchanged: bool) -> tuple[int, int]:
     """The number of replacements in a text of this length, and the length of the rest."""
-    if not wanted:
+    if not search:
         return min(length + 1, MOST), length
-    return (0, length) if is_unchanged else (math.ceil(length / wanted), 0)
+    return (0, length) if is_unchanged else (math.ceil(length / search), 0)
 
 
 def _split(overload: str, target: Operand, arguments: list[Operand]) -> Estimate:

@@ -205,19 +205,19 @@ class _Checker:
         if function.name in (AND, OR):
             self._check_terms(node)
             return
-        parts = [*([node.target] if node.target is not None else []), *node.arguments]
-        given = tuple(part.type for part in parts)
+        operands = [*([node.target] if node.target is not None else []), *node.arguments]
+        argument_types = tuple(operand.type for operand in operands)
         found: list[str] = []
         result: CelType | None = None
         for overload in function.overloads:
             if overload.is_member is not (node.target is not None):
                 continue
-            if len(overload.parameters) != len(given):
+            if len(overload.parameters) != len(argument_types):
                 self.free_count += len(overload.type_parameters)
                 continue
             fresh = {name: self._fresh() for name in overload.type_parameters}
-            wanted = tuple(renamed(fresh, type_) for type_ in overload.parameters) if fresh else overload.parameters
-            if not assign(self.bindings, given, wanted):
+            parameters = tuple(renamed(fresh, type_) for type_ in overload.parameters) if fresh else overload.parameters
+            if not assign(self.bindings, argument_types, parameters):
                 continue
             found.append(overload.id)
             candidate = substituted(self.bindings, renamed(fresh, overload.result) if fresh else overload.result)
@@ -226,7 +226,7 @@ class _Checker:
             elif not result.is_dynamic and candidate != result:
                 result = DYN
         if result is None:
-            self._report_no_overload(node, function.name, given)
+            self._report_no_overload(node, function.name, argument_types)
             return
         node.type, node.overload_ids = result, tuple(found)
 

@@ -45,7 +45,6 @@ from mooring.api.cel.runtime import (
     equality,
     failing,
     has,
-    insert_all,
     inserted,
     list_with_optionals,
     loop,
@@ -376,8 +375,8 @@ class _Compiler:
     def _insertion(self, result: Run, parts: list[Run]) -> Run:
         if len(parts) == 2:
             key, value = parts
-            return inserted(result, lambda frame: {key(frame): value(frame)}, insert_all)
-        return inserted(result, parts[0], insert_all)
+            return inserted(result, lambda frame: {key(frame): value(frame)})
+        return inserted(result, parts[0])
 
     def _slot(self) -> int:
         self.slot_count += 1

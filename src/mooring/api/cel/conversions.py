@@ -36,52 +36,18 @@ from mooring.api.cel.values import (
     read_integer,
     type_name,
 )
+from mooring.api.durations import parse_nanoseconds
 from mooring.api.field_errors import quoted
 
 # --- durations and timestamps -----------------------------------------------------------------------------------
 
-_SECOND_NS = 10**9
-_UNITS_NS = {
-    "ns": 1,
-    "us": 10**3,
-    "µs": 10**3,
-    "μs": 10**3,
-    "ms": 10**6,
-    "s": 10**9,
-    "m": 60 * 10**9,
-    "h": 3600 * 10**9,
-}
-_PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
 _TIMESTAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII)
-_FRACTION_DIGITS_MAX = 20
 _DAY_M = 24 * 60
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class TimeError(ValueError):
-    """The text is not a duration or timestamp."""
-
-
-def parse_duration(text: str) -> int:
-    """The nanoseconds of a duration such as "1h15m30.5s"."""
-    sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
-    if rest == "0":
-        return 0
-    if not rest:
-        raise TimeError(text)
-    total = Fraction(0)
-    position = 0
-    while position < len(rest):
-        part = _PART.match(rest, position)
-        if part is None or not (part[1] or part[2]):
-            raise TimeError(text)
-        fraction = (part[2] or "0")[:_FRACTION_DIGITS_MAX]
-        amount = read_integer(part[1] or "0") + Fraction(int(fraction), 10 ** len(fraction))
-        total += int(amount * _UNITS_NS[part[3]])
-        position = part.end()
-    if total > INT_MAX + (sign < 0):
-        raise TimeError(text)
-    return sign * int(total)
+    """The text is not a timestamp."""
 
 
 def parse_timestamp(text: str) -> tuple[int, int]:
@@ -100,19 +66,19 @@ def parse_timestamp(text: str) -> tuple[int, int]:
         offset_s = (int(parts[9]) * 3600 + int(parts[10]) * 60) * (-1 if parts[8] == "-" else 1)
     fraction_ns = int((parts[7] or "0").ljust(9, "0")[:9])
     since = moment - _EPOCH
-    return (since.days * 86400 + since.seconds - offset_s) * _SECOND_NS + fraction_ns, offset_s
+    return (since.days * 86400 + since.seconds - offset_s) * SECOND_NS + fraction_ns, offset_s
 
 
 def duration_text(nanoseconds: int) -> str:
     """A duration in seconds: "5400s", "0.25s"."""
-    whole, rest = divmod(abs(nanoseconds), _SECOND_NS)
+    whole, rest = divmod(abs(nanoseconds), SECOND_NS)
     fraction = f".{rest:09d}".rstrip("0") if rest else ""
     return f"{'-' if nanoseconds < 0 else ''}{whole}{fraction}s"
 
 
 def timestamp_text(nanoseconds: int, offset_s: int = 0) -> str:
     """A timestamp in RFC 3339, without trailing zeros of the fraction."""
-    seconds, rest = divmod(nanoseconds, _SECOND_NS)
+    seconds, rest = divmod(nanoseconds, SECOND_NS)
     try:
         moment = _EPOCH + timedelta(seconds=seconds + offset_s)
     except OverflowError:
@@ -141,7 +107,7 @@ _DURATION_PARTS_NS = {"getHours": 3600 * 10**9, "getMinutes": 60 * 10**9, "getSe
 
 def _timestamp_part(part: Callable[[datetime, int], int]) -> Callable[..., int]:
     def part_of(moment: Timestamp, zone: str = "UTC") -> int:
-        seconds, fraction_ns = divmod(moment.nanoseconds, _SECOND_NS)
+        seconds, fraction_ns = divmod(moment.nanoseconds, SECOND_NS)
         try:
             return part((_EPOCH + timedelta(seconds=seconds)).astimezone(_zone(zone)), fraction_ns)
         except OverflowError:  # the local time is before the year 1 or after the year 9999
@@ -283,8 +249,8 @@ def _bool_of_string(text: str) -> bool:
 
 def _duration_of_string(text: str) -> Duration:
     try:
-        return Duration(parse_duration(text))
-    except TimeError:
+        return Duration(parse_nanoseconds(text))
+    except ValueError:
         raise _unreadable(types.DURATION) from None
 
 

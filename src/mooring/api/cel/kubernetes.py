@@ -15,19 +15,12 @@ import binascii
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from ipaddress import (
-    AddressValueError,
-    IPv4Address,
-    IPv6Address,
-    NetmaskValueError,
-    ip_address,
-    ip_interface,
-)
+from ipaddress import AddressValueError, IPv4Address, IPv6Address, NetmaskValueError, ip_address, ip_interface
 from urllib.parse import unquote, unquote_plus
 
 from mooring.api.cel.conversions import TimeError, parse_timestamp
 from mooring.api.cel.errors import EvaluationFailure
-from mooring.api.cel.functions import OverloadRow
+from mooring.api.cel.functions import Binding, OverloadRow
 from mooring.api.cel.values import (
     INT_MAX,
     INT_MIN,
@@ -55,6 +48,19 @@ _QUANTITY_FORM = "quantities must match the regular expression '^([+-]?[0-9.]+)(
 _QUANTITY_SUFFIX = "unable to parse quantity's suffix"
 
 
+def _succeeds(read: Binding) -> Callable[..., bool]:
+    """A function that tells whether `read` can read a text."""
+
+    def attempt(*arguments: Value) -> bool:
+        try:
+            read(*arguments)
+        except EvaluationFailure:
+            return False
+        return True
+
+    return attempt
+
+
 # --- quantities -------------------------------------------------------------------------------------------------
 
 
@@ -65,14 +71,6 @@ def quantity(text: str) -> Quantity:
         return parse_quantity(text)
     except QuantityError as error:
         raise EvaluationFailure(_QUANTITY_SUFFIX if "suffix" in str(error) else _QUANTITY_FORM) from None
-
-
-def is_quantity(text: str) -> bool:
-    try:
-        quantity(text)
-    except EvaluationFailure:
-        return False
-    return True
 
 
 def compare_quantities(left: Quantity, right: Quantity) -> int:
@@ -117,14 +115,6 @@ def semver(text: str, is_lenient: bool = False) -> Version:
         return parse_version_leniently(text) if is_lenient else parse_version(text)
     except VersionError as error:
         raise EvaluationFailure(str(error)) from None
-
-
-def is_semver(text: str, is_lenient: bool = False) -> bool:
-    try:
-        semver(text, is_lenient)
-    except EvaluationFailure:
-        return False
-    return True
 
 
 # --- optionals --------------------------------------------------------------------------------------------------
@@ -190,7 +180,7 @@ def _authorizer_row(signature: str) -> OverloadRow:
 ROWS = [
     *(_authorizer_row(line) for line in _AUTHORIZER_ROWS.split("\n") if line),
     OverloadRow("quantity(string): quantity", quantity),
-    OverloadRow("isQuantity(string): bool", is_quantity),
+    OverloadRow("isQuantity(string): bool", _succeeds(quantity)),
     OverloadRow("sign(quantity): int", _sign),
     OverloadRow("(quantity).isGreaterThan(quantity): bool", lambda left, right: left.amount_nano > right.amount_nano),
     OverloadRow("(semver).isGreaterThan(semver): bool", lambda left, right: left.precedence > right.precedence),
@@ -207,8 +197,8 @@ ROWS = [
     OverloadRow("(quantity).sub(int): quantity", lambda left, right: subtract_quantities(left, _whole(right))),
     OverloadRow("semver(string): semver", semver),
     OverloadRow("semver(string, bool): semver", semver),
-    OverloadRow("isSemver(string): bool", is_semver),
-    OverloadRow("isSemver(string, bool): bool", is_semver),
+    OverloadRow("isSemver(string): bool", _succeeds(semver)),
+    OverloadRow("isSemver(string, bool): bool", _succeeds(semver)),
     OverloadRow("(semver).major(): int", lambda version: version.major),
     OverloadRow("(semver).minor(): int", lambda version: version.minor),
     OverloadRow("(semver).patch(): int", lambda version: version.patch),
@@ -263,8 +253,8 @@ def cidr(text: str) -> Cidr:
 
 
 def contains_ip(network: Cidr, address: IpAddress | str) -> bool:
-    wanted = ip(address) if isinstance(address, str) else address
-    return wanted.address in network.interface.network
+    searched = ip(address) if isinstance(address, str) else address
+    return searched.address in network.interface.network
 
 
 def contains_cidr(network: Cidr, other: Cidr | str) -> bool:
@@ -288,17 +278,6 @@ def _is_address(text: str) -> bool:
 
 def _address_error(text: str) -> str:
     return "unable to parse IP" if "." not in text and ":" not in text else "unexpected character"
-
-
-def _succeeds(read: Callable[[str], Value]) -> Callable[[str], bool]:
-    def attempt(text: str) -> bool:
-        try:
-            read(text)
-        except EvaluationFailure:
-            return False
-        return True
-
-    return attempt
 
 
 def _is_global_unicast(address: IPv4Address | IPv6Address) -> bool:

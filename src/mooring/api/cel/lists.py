@@ -19,8 +19,8 @@ from mooring.api.cel.values import Duration, Uint, Value, type_name
 # --- sets -------------------------------------------------------------------------------------------------------
 
 
-def sets_contains(elements: list[Value], wanted: list[Value]) -> bool:
-    return all(contains(elements, element) for element in wanted)
+def sets_contains(elements: list[Value], others: list[Value]) -> bool:
+    return all(contains(elements, element) for element in others)
 
 
 def sets_equivalent(left: list[Value], right: list[Value]) -> bool:
@@ -38,8 +38,8 @@ def is_sorted(elements: list[Value]) -> bool:
     return not any(_order(before, after) == 1 for before, after in pairwise(elements))
 
 
-def index_of(elements: list[Value], wanted: Value) -> int:
-    return next((index for index, element in enumerate(elements) if is_equal(element, wanted)), -1)
+def index_of(elements: list[Value], value: Value) -> int:
+    return next((index for index, element in enumerate(elements) if is_equal(element, value)), -1)
 
 
 def last_index_of(elements: list[Value], element: Value) -> int:

@@ -25,12 +25,10 @@ from mooring.api.cel.syntax import (
     UNUSED_VARIABLE,
     CallNode,
     Comprehension,
-    FieldEntry,
     Identifier,
     InvalidNode,
     ListLiteral,
     Literal,
-    MapEntry,
     MapLiteral,
     Select,
     StructLiteral,
@@ -218,9 +216,11 @@ def _copied(node: SyntaxNode) -> SyntaxNode:
         case ListLiteral(elements=elements):
             return replace(node, elements=[_copied(element) for element in elements])
         case MapLiteral(entries=entries):
-            return replace(node, entries=[_copied_entry(entry) for entry in entries])
+            return replace(
+                node, entries=[replace(entry, key=_copied(entry.key), value=_copied(entry.value)) for entry in entries]
+            )
         case StructLiteral(fields=fields):
-            return replace(node, fields=[_copied_field(entry) for entry in fields])
+            return replace(node, fields=[replace(entry, value=_copied(entry.value)) for entry in fields])
         case Comprehension():
             loop = (node.initial, node.condition, node.step, node.result)
             initial, condition, step, result = (_copied(part) for part in loop)
@@ -229,14 +229,6 @@ def _copied(node: SyntaxNode) -> SyntaxNode:
             )
         case _:
             return replace(node)
-
-
-def _copied_entry(entry: MapEntry) -> MapEntry:
-    return replace(entry, key=_copied(entry.key), value=_copied(entry.value))
-
-
-def _copied_field(entry: FieldEntry) -> FieldEntry:
-    return replace(entry, value=_copied(entry.value))
 
 
 _MACROS: dict[tuple[str, int, bool], Callable[[CallNode], SyntaxNode]] = {

@@ -16,12 +16,7 @@ import math
 from collections.abc import Callable
 from typing import TypeGuard
 
-from mooring.api.cel.errors import (
-    EvaluationFailure,
-    check_element_count,
-    check_text_length,
-    no_such_overload,
-)
+from mooring.api.cel.errors import EvaluationFailure, check_element_count, check_text_length, no_such_overload
 from mooring.api.cel.functions import Binding, OverloadRow
 from mooring.api.cel.types import CelType
 from mooring.api.cel.values import (
@@ -76,12 +71,12 @@ def not_equal(left: Value, right: Value) -> bool:
         return True
 
 
-def contains(container: Value, wanted: Value) -> bool:
+def contains(container: Value, value: Value) -> bool:
     """The operator `in`."""
     if isinstance(container, dict):
-        return find(container, wanted)[1]
+        return find(container, value)[1]
     if isinstance(container, list):
-        return any(is_equal(wanted, element) for element in container)
+        return any(is_equal(value, element) for element in container)
     raise no_such_overload()
 
 
@@ -113,17 +108,17 @@ _BOOL_LIKE = (0, 1)
 class _StoredKey:
     """Finds the stored key that equals another one. The lookup of a dict returns the value only."""
 
-    __slots__ = ("key", "wanted")
+    __slots__ = ("key", "sought")
 
-    def __init__(self, wanted: Value) -> None:
-        self.wanted = wanted
+    def __init__(self, sought: Value) -> None:
+        self.sought = sought
         self.key: Value = None
 
     def __hash__(self) -> int:
-        return hash(self.wanted)
+        return hash(self.sought)
 
     def __eq__(self, stored: object) -> bool:
-        if stored != self.wanted:
+        if stored != self.sought:
             return False
         self.key = stored
         return True
@@ -476,6 +471,6 @@ BINDINGS: dict[str, Binding] = {
     **COMPARISONS,
     "!_": negated,
     "-_": negate,
-    "@in": lambda wanted, container: contains(container, wanted),
+    "@in": lambda value, container: contains(container, value),
     "size": size,
 }

@@ -17,6 +17,7 @@ Input: a `CelSource`. Output: the tree of `syntax`, with macros expanded; errors
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mooring.api.cel.errors import NOWHERE, CelSource
@@ -428,33 +429,18 @@ class _Parser:
     def _list(self, bracket: Token) -> SyntaxNode:
         elements: list[SyntaxNode] = []
         optional: set[int] = set()
-        while self.ahead != "]":
-            if elements or self.ahead == ",":
-                self.expect(",")
-                if self.ahead == "]":
-                    break
-                if not elements:
-                    raise _unexpected(self.tokens[self.position], "']'")
-            if self.take_if("?"):
+        for is_optional in self._entries("]"):
+            if is_optional:
                 optional.add(len(elements))
             elements.append(self.expression())
-        self.expect("]")
         return ListLiteral(bracket.offset, elements, frozenset(optional))
 
     def _map(self, bracket: Token) -> SyntaxNode:
         entries: list[MapEntry] = []
-        while self.ahead != "}":
-            if entries or self.ahead == ",":
-                self.expect(",")
-                if self.ahead == "}":
-                    break
-                if not entries:
-                    raise _unexpected(self.tokens[self.position], "'}'")
-            is_optional = self.take_if("?")
+        for is_optional in self._entries("}"):
             key = self.expression()
             colon = self.expect(":")
             entries.append(MapEntry(colon.offset, key, self.expression(), is_optional))
-        self.expect("}")
         return MapLiteral(bracket.offset, entries)
 
     def _is_struct_ahead(self) -> bool:
@@ -468,14 +454,7 @@ class _Parser:
             name += f".{self.take().text}"
         bracket = self.take()
         fields: list[FieldEntry] = []
-        while self.ahead != "}":
-            if fields or self.ahead == ",":
-                self.expect(",")
-                if self.ahead == "}":
-                    break
-                if not fields:
-                    raise _unexpected(self.tokens[self.position], "'}'")
-            is_optional = self.take_if("?")
+        for is_optional in self._entries("}"):
             field_name = self.take()
             if field_name.kind not in (IDENTIFIER, ESCAPED_IDENTIFIER):
                 raise _unexpected(field_name, "a name")
@@ -483,8 +462,24 @@ class _Parser:
             if field_name.kind == ESCAPED_IDENTIFIER:
                 self._report(offset, "unsupported syntax: '`'")
             fields.append(FieldEntry(colon.offset, field_name.text, self.expression(), is_optional))
-        self.expect("}")
         return StructLiteral(bracket.offset, name, fields)
+
+    def _entries(self, closing: str) -> Iterator[bool]:
+        """Read the commas between the entries of a literal, and the closing bracket. The caller reads each entry.
+
+        Yields whether the entry is optional: it begins with `?`.
+        """
+        is_first = True
+        while self.ahead != closing:
+            if not is_first or self.ahead == ",":
+                self.expect(",")
+                if self.ahead == closing:
+                    break
+                if is_first:
+                    raise _unexpected(self.tokens[self.position], f"'{closing}'")
+            is_first = False
+            yield self.take_if("?")
+        self.expect(closing)
 
     # --- limits and reports ---
 

@@ -155,7 +155,7 @@ def _index(key: Value) -> int:
 _HASHED = (str, int, bool, Uint, float)
 
 
-def membership(wanted: CompiledNode, elements: Value) -> CompiledNode | None:
+def membership(operand: CompiledNode, elements: Value) -> CompiledNode | None:
     """`value in [constants]`, with a hash lookup. None if a constant cannot be hashed as CEL compares it."""
     assert isinstance(elements, list), elements
     if not elements:
@@ -164,7 +164,7 @@ def membership(wanted: CompiledNode, elements: Value) -> CompiledNode | None:
         return None
     bools = frozenset(element for element in elements if type(element) is bool)
     others = frozenset(element for element in elements if type(element) is not bool)
-    run = wanted.run
+    run = operand.run
 
     def is_member(frame: Frame) -> Value:
         value = run(frame)
@@ -215,13 +215,6 @@ def _hashable(key: Value) -> Value:
     if type(key) in _HASHED:
         return key
     raise EvaluationFailure(f"unsupported key type: {implementation_name(key)}")
-
-
-def insert_all(entries: dict[Value, Value], additions: Value) -> None:
-    assert isinstance(additions, dict), additions
-    for key, value in additions.items():
-        check_new_key(entries, key)
-        entries[key] = value
 
 
 # --- logic ------------------------------------------------------------------------------------------------------
@@ -418,13 +411,16 @@ def appended(result: Run, element: Run) -> Run:
     return run
 
 
-def inserted(result: Run, insertion: Run, insert: Callable[[dict[Value, Value], Value], None]) -> Run:
+def inserted(result: Run, insertion: Run) -> Run:
     """`cel.@mapInsert(result, …)`, in place."""
 
     def run(frame: Frame) -> Value:
-        entries = result(frame)
+        entries, additions = result(frame), insertion(frame)
         assert isinstance(entries, dict), entries
-        insert(entries, insertion(frame))
+        assert isinstance(additions, dict), additions
+        for key, value in additions.items():
+            check_new_key(entries, key)
+            entries[key] = value
         return entries
 
     return run

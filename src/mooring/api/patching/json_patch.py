@@ -31,7 +31,9 @@ from typing import TypeAlias, cast
 
 import msgspec
 
+from mooring.api.document import copied_json, same_json, without_nulls
 from mooring.api.errors import ObjectError
+from mooring.api.field_errors import go_text, go_type, json_type
 
 JsonDict: TypeAlias = dict[str, object]
 
@@ -65,47 +67,13 @@ def unknown_directive(directive: object, where: JsonDict) -> PatchError:
 
 
 def wrong_type(expected: str, found: object) -> PatchError:
-    return PatchError(f"expected a {expected}, but received a {_go_type(found)}")
+    found_type = "%!s(<nil>)" if found is None else go_type(found)
+    return PatchError(f"expected a {expected}, but received a {found_type}")
 
 
 def cannot_decode(found: object, expected: str) -> PatchError:
     """The message of Go's JSON decoder for a value of the wrong type."""
-    return PatchError(f"json: cannot unmarshal {_json_type(found)} into Go value of type {expected}", BAD_REQUEST)
-
-
-def go_text(value: object) -> str:
-    """A value as Go's `%v` prints it; messages of kube-apiserver quote objects so."""
-    match value:
-        case None:
-            return "<nil>"
-        case bool():
-            return "true" if value else "false"
-        case dict():
-            return "map[" + " ".join(f"{key}:{go_text(value[key])}" for key in sorted(value)) + "]"
-        case list():
-            return "[" + " ".join(go_text(item) for item in value) + "]"
-        case _:
-            return str(value)
-
-
-_GO_TYPES: dict[type, str] = {
-    dict: "map[string]interface {}",
-    list: "[]interface {}",
-    str: "string",
-    bool: "bool",
-    int: "int64",
-    float: "float64",
-    type(None): "%!s(<nil>)",
-}
-_JSON_TYPES: dict[type, str] = {dict: "object", list: "array", str: "string", bool: "bool", type(None): "null"}
-
-
-def _go_type(value: object) -> str:
-    return _GO_TYPES.get(type(value), type(value).__name__)
-
-
-def _json_type(value: object) -> str:
-    return _JSON_TYPES.get(type(value), "number")
+    return PatchError(f"json: cannot unmarshal {json_type(found)} into Go value of type {expected}", BAD_REQUEST)
 
 
 OPERATIONS_MAX = 10_000
@@ -175,16 +143,12 @@ class _PatchedDocument:
 
     def _add(self, operation: JsonDict) -> None:
         path = _text_of(operation, "path", "add operation failed to decode path: missing value")
-        where, key = self._container_at(path)
-        if where is None:
-            raise _rejected(f'add operation does not apply: doc is missing path: "{path}": {_MISSING}')
+        where, key = self._container_of(path, f'add operation does not apply: doc is missing path: "{path}"')
         _insert(where, key, operation.get("value"), f"error in add for path: '{path}': ")
 
     def _remove(self, operation: JsonDict) -> None:
         path = _text_of(operation, "path", "remove operation failed to decode path: missing value")
-        where, key = self._container_at(path)
-        if where is None:
-            raise _rejected(f'remove operation does not apply: doc is missing path: "{path}": {_MISSING}')
+        where, key = self._container_of(path, f'remove operation does not apply: doc is missing path: "{path}"')
         _take_out(where, key, f"error in remove for path: '{path}': ")
 
     def _replace(self, operation: JsonDict) -> None:
@@ -197,9 +161,7 @@ class _PatchedDocument:
                 raise _rejected("replace operation value must be object or array: %!w(<nil>)")
             self._root = value.copy()
             return
-        where, key = self._container_at(path)
-        if where is None:
-            raise _rejected(f"replace operation does not apply: doc is missing path: {path}: {_MISSING}")
+        where, key = self._container_of(path, f"replace operation does not apply: doc is missing path: {path}")
         if isinstance(where, dict):
             where[key] = value
             return
@@ -212,61 +174,55 @@ class _PatchedDocument:
         source = _text_of(
             operation, "from", "move operation failed to decode from: operation, missing from field: missing value"
         )
-        where, key = self._container_at(source)
-        if where is None:
-            raise _rejected(f"move operation does not apply: doc is missing from path: {source}: {_MISSING}")
+        where, key = self._container_of(source, f"move operation does not apply: doc is missing from path: {source}")
         value = _take_out(where, key, f"error in move for path: '{key}': ")
         path = _text_of(
             operation, "path", "move operation failed to decode path: operation missing path field: missing value"
         )
-        where, key = self._container_at(path)
-        if where is None:
-            raise _rejected(f"move operation does not apply: doc is missing destination path: {path}: {_MISSING}")
+        where, key = self._container_of(path, f"move operation does not apply: doc is missing destination path: {path}")
         _insert(where, key, value, f"error in move for path: '{path}': ")
 
     def _copy(self, operation: JsonDict) -> None:
         source = _text_of(
             operation, "from", "copy operation failed to decode from: operation, missing from field: missing value"
         )
-        where, key = self._container_at(source)
-        if where is None:
-            raise _rejected(f"copy operation does not apply: doc is missing from path: {source}: {_MISSING}")
+        where, key = self._container_of(source, f"copy operation does not apply: doc is missing from path: {source}")
         value = _value_at(where, key, f"error in copy for from: '{source}': ")
         path = _text_of(operation, "path", "copy operation failed to decode path: missing value")
-        where, key = self._container_at(path)
-        if where is None:
-            raise _rejected(f"copy operation does not apply: doc is missing destination path: {path}: {_MISSING}")
+        where, key = self._container_of(path, f"copy operation does not apply: doc is missing destination path: {path}")
         _insert(where, key, self._copy_within_limit(value), "error while adding value during copy: ")
 
     def _test(self, operation: JsonDict) -> None:
         path = _text_of(
             operation, "path", "test operation failed to decode path: operation missing path field: missing value"
         )
-        wanted = operation.get("value")
+        expected = operation.get("value")
         if path == "":
             found: object = self._root
         else:
-            where, key = self._container_at(path)
-            if where is None:
-                raise _rejected(f"test operation does not apply: is missing path: {path}: {_MISSING}")
+            where, key = self._container_of(path, f"test operation does not apply: is missing path: {path}")
             found = _value_at(where, key, f"error in test for path: '{path}': ")
-        if not _is_same(found, wanted):
+        if not same_json(found, expected):
             raise _rejected(f"testing value {path} failed: {_TEST_FAILED}")
 
-    def _container_at(self, path: str) -> tuple[Container | None, str]:
-        """The container of a path, and the key in it. The containers on the path are copied before they are changed."""
+    def _container_of(self, path: str, blame: str) -> tuple[Container, str]:
+        """The container of a path, and the key in it. The containers on the path are copied before they are changed.
+
+        Raises `PatchError`, which begins with `blame`, if there is no container.
+        """
+        missing = _rejected(f"{blame}: {_MISSING}")
         tokens = path.split("/")
         if len(tokens) < 2:
-            return None, ""
+            raise missing
         where = self._root
         for token in tokens[1:-1]:
             key = _decoded(token)
             try:
                 inner = _value_at(where, key, "")
             except PatchError:
-                return None, ""
+                raise missing from None
             if not isinstance(inner, dict | list):
-                return None, ""
+                raise missing
             if id(inner) not in self._owned:
                 inner = cast(Container, inner.copy())
                 self._owned.add(id(inner))
@@ -285,19 +241,11 @@ class _PatchedDocument:
                 "Unable to complete the copy, the accumulated size increase of copy is "
                 f"{self._copied_bytes}, exceeding the limit {COPIED_BYTES_MAX}"
             )
-        return _copied(value)
+        return copied_json(value)
 
 
 def _decoded(token: str) -> str:
     return token.replace("~1", "/").replace("~0", "~") if "~" in token else token
-
-
-def _copied(value: object) -> object:
-    if isinstance(value, dict):
-        return {name: _copied(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_copied(inner) for inner in value]
-    return value
 
 
 def _value_at(where: Container, key: str, blame: str) -> object:
@@ -354,14 +302,6 @@ def _text_of(operation: JsonDict, field: str, message: str) -> str:
     return value
 
 
-def _is_same(one: object, other: object) -> bool:
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_is_same(value, other[name]) for name, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_is_same, one, other))
-    return type(one) is type(other) and one == other
-
-
 def apply_merge_patch(current: Mapping[str, object], patch: object) -> JsonDict:
     """`current` with `patch` laid over it."""
     if patch is None:
@@ -382,13 +322,5 @@ def _merged(current: Mapping[str, object], patch: JsonDict) -> JsonDict:
         if isinstance(before, dict) and isinstance(value, dict):
             result[name] = _merged(before, value)
         else:
-            result[name] = _without_nulls(value)
+            result[name] = without_nulls(value)
     return result
-
-
-def _without_nulls(value: object) -> object:
-    if isinstance(value, dict):
-        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
-    return value

@@ -32,13 +32,13 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, cast
 
+from mooring.api.field_errors import go_text
 from mooring.api.patching.json_patch import (
     BAD_REQUEST,
     UNPROCESSABLE,
     JsonDict,
     PatchError,
     cannot_decode,
-    go_text,
     no_merge_key,
     unknown_directive,
     wrong_type,

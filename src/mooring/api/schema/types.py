@@ -280,7 +280,6 @@ class Package:
     """The types of one `.schema` file. `fill` gives the structs their fields."""
 
     name: str
-    openapi_prefix: str
     types: dict[str, Type] = field(default_factory=dict)
     bodies: dict[str, list[str]] = field(default_factory=dict)
 
@@ -318,7 +317,7 @@ def parse_package(text: str) -> Package:
     lines = text.splitlines()
     word, name, prefix = lines[0].split()
     assert word == "package", f"a schema begins with its package, not with {lines[0]!r}"
-    package = Package(name, prefix)
+    package = Package(name)
     body: list[str] = []
     for line in lines[1:]:
         if line.startswith("  "):

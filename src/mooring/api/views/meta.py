@@ -17,8 +17,8 @@
 Views do not use `from __future__ import annotations`: msgspec reads the annotations when a class is created.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, TypeAlias, dataclass_transform
+from collections.abc import Iterable, Mapping
+from typing import Annotated, ClassVar, Protocol, TypeAlias, TypeVar, dataclass_transform
 
 import msgspec
 from msgspec import field
@@ -137,6 +137,27 @@ class Condition(View):
     observed_generation: Int64 = 0
     last_update_time: Timestamp | None = None
     last_transition_time: Timestamp | None = None
+
+
+class _Typed(Protocol):
+    @property
+    def type(self) -> str: ...
+
+
+AnyCondition = TypeVar("AnyCondition", bound=_Typed)
+
+
+def find_condition(conditions: Iterable[AnyCondition], type: str) -> AnyCondition | None:
+    """The condition of a type, or None."""
+    for condition in conditions:
+        if condition.type == type:
+            return condition
+    return None
+
+
+def is_true(conditions: Iterable[Condition], type_: str) -> bool:
+    """Whether a condition of this type is there and has the status True."""
+    return any(condition.type == type_ and condition.status == "True" for condition in conditions)
 
 
 def controller_of(metadata: ObjectMeta) -> OwnerReference | None:

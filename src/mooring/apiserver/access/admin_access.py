@@ -150,9 +150,9 @@ def _allocated_node(status: Document) -> str:
     terms = ((status.get("allocation") or {}).get("nodeSelector") or {}).get("nodeSelectorTerms") or []
     if len(terms) != 1 or terms[0].get("matchExpressions") or len(terms[0].get("matchFields") or []) != 1:
         return ""
-    wanted = terms[0]["matchFields"][0]
-    values = wanted.get("values") or []
-    is_one = wanted.get("key") == "metadata.name" and wanted.get("operator") == "In" and len(values) == 1
+    requirement = terms[0]["matchFields"][0]
+    values = requirement.get("values") or []
+    is_one = requirement.get("key") == "metadata.name" and requirement.get("operator") == "In" and len(values) == 1
     return str(values[0]) if is_one else ""
 
 

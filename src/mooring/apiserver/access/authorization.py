@@ -274,9 +274,9 @@ class AuthorizerChain:
     def rules_for(self, user: User, namespace: str) -> SubjectRules:
         held = [authorizer.rules_for(user, namespace) for authorizer in self._authorizers]
         return SubjectRules(
-            tuple(rule for each in held for rule in each.rules),
-            tuple(error for each in held for error in each.errors),
-            any(each.is_incomplete for each in held),
+            tuple(rule for found in held for rule in found.rules),
+            tuple(error for found in held for error in found.errors),
+            any(found.is_incomplete for found in held),
         )
 
 

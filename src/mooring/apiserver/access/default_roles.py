@@ -126,7 +126,7 @@ def default_objects() -> Iterator[BootstrapObject]:
     for (namespace, name), rules in _NAMESPACED_ROLES.items():
         yield BootstrapObject("roles", namespace, role_object("Role", name, rules, namespace))
     for (namespace, name), named in _NAMESPACED_BINDINGS.items():
-        subjects = [subject(*each) for each in named]
+        subjects = [subject(*kind_and_name) for kind_and_name in named]
         binding = binding_object(name, ("Role", _OTHER_ROLES.get(name, name)), subjects, namespace)
         yield BootstrapObject("rolebindings", namespace, binding)
 

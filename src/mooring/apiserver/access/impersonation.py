@@ -158,7 +158,7 @@ class Impersonation:
         return self._authorizer.authorize(question).is_allowed
 
 
-def wanted_user(headers: Iterable[tuple[str, str]]) -> User | None:
+def requested_user(headers: Iterable[tuple[str, str]]) -> User | None:
     """The user in the impersonation headers; None without such headers. Raises `BadRequestError`."""
     found = [(name.lower(), value) for name, value in headers if name[: len(_PREFIX)].lower() == _PREFIX]
     if not found:

@@ -91,12 +91,13 @@ class Keyring:
 
     def server(self, hosts: Iterable[str] = ()) -> CertificateAndKey:
         """The server's certificate, for the usual hosts and these."""
-        wanted, authority = all_hosts(hosts), self.authority()
+        names, authority = all_hosts(hosts), self.authority()
         found = self._usable(
-            "server.pem", lambda certificate: names_hosts(certificate, wanted) and is_signed_by(certificate, authority)
+            "server.pem",
+            lambda certificate: names_hosts(certificate, names) and is_signed_by(certificate, authority),
         )
         if found is None:
-            found = make_server_certificate(authority, wanted, self._clock.wall_s())
+            found = make_server_certificate(authority, names, self._clock.wall_s())
             self._keep("server.pem", found)
         return found
 

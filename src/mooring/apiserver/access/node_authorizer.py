@@ -253,21 +253,21 @@ class NodeGraph:
             key = _key(kind, document)
             related = (key, *_pod_references(document)) if kind is POD else (key,)
             self._edges[key] = (node, related)
-            for each in related:
-                self._nodes[each][node] += 1
+            for related_key in related:
+                self._nodes[related_key][node] += 1
 
     def remove(self, kind: Kind, document: Document) -> None:
         if kind is PERSISTENT_VOLUME:
             self._remove_volume(document["metadata"]["name"])
             return
         node, related = self._edges.pop(_key(kind, document), ("", ()))
-        for each in related:
-            counts = self._nodes[each]
+        for related_key in related:
+            counts = self._nodes[related_key]
             counts[node] -= 1
             if not counts[node]:
                 del counts[node]
             if not counts:
-                del self._nodes[each]
+                del self._nodes[related_key]
 
     def _put_volume(self, volume: Document) -> None:
         claim = volume["spec"].get("claimRef")

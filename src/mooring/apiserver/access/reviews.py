@@ -24,12 +24,20 @@ from typing import NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
-from mooring.api.field_errors import aggregated, quoted
-from mooring.api.labels import LABEL_SELECTOR_OPERATORS, is_sound, label_key_errors, label_value_errors, parse_selector
+from mooring.api.field_errors import aggregated
+from mooring.api.labels import LABEL_SELECTOR_OPERATORS, is_sound, parse_selector
 from mooring.apiserver.access.authentication import Authenticator
 from mooring.apiserver.access.authorization import Attributes, Authorizer, document_of, path_attributes
 from mooring.apiserver.access.service_account_tokens import InvalidTokenError
-from mooring.client.errors import BadRequestError, InvalidError, StatusCause
+from mooring.apiserver.errors import invalid_object
+from mooring.apiserver.validation.fields import FieldError, Verbatim, invalid, required
+from mooring.apiserver.validation.selectors import (
+    SET_OPERATORS,
+    validate_label_name,
+    validate_label_values,
+    validate_set_operator,
+)
+from mooring.client.errors import BadRequestError
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.serving.users import User
 
@@ -54,92 +62,69 @@ def check_local_review(document: Document) -> None:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     namespace = (document.get("metadata") or {}).get("namespace") or ""
     if resource is not None and (resource.get("namespace") or "") != namespace:
-        found = quoted(resource.get("namespace") or "")
-        errors.append(_invalid("spec.resourceAttributes.namespace", found, "must match metadata.namespace"))
+        found = resource.get("namespace") or ""
+        errors.append(invalid("spec.resourceAttributes.namespace", found, "must match metadata.namespace"))
     if path is not None:
         errors.append(
-            _invalid("spec.nonResourceAttributes", _go_path_attributes(path), "disallowed on this kind of request")
+            invalid("spec.nonResourceAttributes", _go_path_attributes(path), "disallowed on this kind of request")
         )
     _raise(errors)
 
 
-def _validate_review_spec(document: Document, *, is_about_others: bool) -> Iterator[StatusCause]:
+def _validate_review_spec(document: Document, *, is_about_others: bool) -> Iterator[FieldError]:
     spec = document.get("spec") or {}
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
         rule = "cannot be specified in combination with resourceAttributes"
-        yield _invalid("spec.nonResourceAttributes", _go_path_attributes(path), rule)
+        yield invalid("spec.nonResourceAttributes", _go_path_attributes(path), rule)
     if resource is None and path is None:
         rule = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        yield _invalid("spec.resourceAttributes", "null", rule)
+        yield invalid("spec.resourceAttributes", None, rule)
     if is_about_others and not spec.get("user") and not spec.get("groups"):
-        yield _invalid("spec.user", '""', "at least one of user or group must be specified")
+        yield invalid("spec.user", "", "at least one of user or group must be specified")
     if resource is not None:
         for field in ("fieldSelector", "labelSelector"):
             if resource.get(field) is not None:
                 yield from _validate_selector(resource[field], field, f"spec.resourceAttributes.{field}")
 
 
-def _validate_selector(selector: Document, kind: str, path: str) -> Iterator[StatusCause]:
+def _validate_selector(selector: Document, kind: str, path: str) -> Iterator[FieldError]:
     raw, requirements = selector.get("rawSelector") or "", selector.get("requirements") or []
     if raw and requirements:
-        yield _invalid(f"{path}.rawSelector", quoted(raw), "may not specified at the same time as requirements")
+        yield invalid(f"{path}.rawSelector", raw, "may not specified at the same time as requirements")
     if not raw and not requirements:
         rule = f"when {path} is specified, requirements or rawSelector is required"
-        yield StatusCause("FieldValueRequired", f"Required value: {rule}", f"{path}.requirements")
+        yield required(f"{path}.requirements", rule)
     for index, requirement in enumerate(requirements):
         place = f"{path}.requirements[{index}]"
         if kind == "fieldSelector" and not requirement.get("key"):
-            yield StatusCause("FieldValueRequired", "Required value: must be specified", f"{place}.key")
-        yield from _validate_values(requirement, place)
+            yield required(f"{place}.key", "must be specified")
+        operator, values = requirement.get("operator"), requirement.get("values") or ()
+        if operator in SET_OPERATORS:
+            yield from validate_set_operator(operator, values, place)
         if kind == "labelSelector":
-            yield from _validate_label(requirement, place)
+            yield from validate_label_name(requirement.get("key") or "", f"{place}.key")
+            yield from validate_label_values(values, f"{place}.values")
 
 
-def _validate_values(requirement: Document, place: str) -> Iterator[StatusCause]:
-    operator, has_values = requirement.get("operator"), bool(requirement.get("values"))
-    if operator in ("In", "NotIn") and not has_values:
-        rule = "must be specified when `operator` is 'In' or 'NotIn'"
-        yield StatusCause("FieldValueRequired", f"Required value: {rule}", f"{place}.values")
-    if operator in ("Exists", "DoesNotExist") and has_values:
-        rule = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-        yield StatusCause("FieldValueForbidden", f"Forbidden: {rule}", f"{place}.values")
-
-
-def _validate_label(requirement: Document, place: str) -> Iterator[StatusCause]:
-    key = requirement.get("key") or ""
-    for rule in label_key_errors(key):
-        yield _invalid(f"{place}.key", quoted(key), rule)
-    for index, value in enumerate(requirement.get("values") or ()):
-        for rule in label_value_errors(value):
-            yield _invalid(f"{place}.values[{index}]", quoted(value), rule)
-
-
-def _validate_review_metadata(document: Document, *, allowed: tuple[str, ...], rule: str) -> list[StatusCause]:
+def _validate_review_metadata(document: Document, *, allowed: tuple[str, ...], rule: str) -> list[FieldError]:
     metadata = {key: value for key, value in (document.get("metadata") or {}).items() if value}
     if all(key in allowed for key in metadata):
         return []
     ordered = {key: metadata[key] for key in _METADATA_ORDER if key in metadata}
     text = json.dumps({**ordered, **metadata}, ensure_ascii=False, separators=(",", ":"))
-    return [_invalid("metadata", text, rule)]
+    return [invalid("metadata", Verbatim(text), rule)]
 
 
-def _go_path_attributes(path: Document) -> str:
+def _go_path_attributes(path: Document) -> Verbatim:
     # kube-apiserver prints its internal type, whose fields have other names.
     found = {"Path": path.get("path") or "", "Verb": path.get("verb") or ""}
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    return Verbatim(json.dumps(found, ensure_ascii=False, separators=(",", ":")))
 
 
-def _invalid(field: str, found: str, rule: str) -> StatusCause:
-    return StatusCause("FieldValueInvalid", f"Invalid value: {found}: {rule}", field)
-
-
-def _raise(errors: list[StatusCause]) -> None:
+def _raise(errors: list[FieldError]) -> None:
     if errors:
-        text = aggregated(f"{error.field}: {error.message}" for error in errors)
-        raise InvalidError(
-            f'.{AUTHORIZATION_GROUP} "" is invalid: {text}', causes=errors, details={"group": AUTHORIZATION_GROUP}
-        )
+        raise invalid_object("", AUTHORIZATION_GROUP, "", errors)
 
 
 _AUTHENTICATION_VERSION = "authentication.k8s.io/v1"
@@ -305,12 +290,8 @@ def _fields(selector: Document) -> tuple[tuple[tuple[str, str], ...], str]:
             return parse_field_equalities(selector.get("rawSelector") or ""), ""
         except FieldSelectorError:
             return (), "ignored due to parse error"
-    kept = [
-        requirement
-        for requirement in requirements
-        if requirement.get("operator") in ("In", "NotIn") and len(requirement["values"]) == 1
-    ]
-    equal = tuple((each["key"], each["values"][0]) for each in kept if each["operator"] == "In")
+    kept = [term for term in requirements if term.get("operator") in ("In", "NotIn") and len(term["values"]) == 1]
+    equal = tuple((term["key"], term["values"][0]) for term in kept if term["operator"] == "In")
     return equal, _error(len(kept), len(requirements))
 
 
@@ -323,11 +304,9 @@ def _labels_error(selector: Document) -> str:
             return "ignored due to parse error"
         return ""
     understood = 0
-    for requirement in requirements:
-        operator = LABEL_SELECTOR_OPERATORS.get(requirement.get("operator") or "")
-        understood += operator is not None and is_sound(
-            requirement.get("key") or "", operator, requirement.get("values") or ()
-        )
+    for term in requirements:
+        operator = LABEL_SELECTOR_OPERATORS.get(term.get("operator") or "")
+        understood += operator is not None and is_sound(term.get("key") or "", operator, term.get("values") or ())
     return _error(understood, len(requirements))
 
 

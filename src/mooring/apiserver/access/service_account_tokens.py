@@ -36,9 +36,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from mooring.api.caches import BoundedCache
 from mooring.api.document import Document
-from mooring.api.field_errors import invalid_value
 from mooring.apiserver.access.authorization import listed
-from mooring.client.errors import BadRequestError, ConflictError, InvalidError, NotFoundError, StatusCause
+from mooring.apiserver.errors import invalid_object
+from mooring.apiserver.validation.fields import invalid
+from mooring.client.errors import BadRequestError, ConflictError, NotFoundError
 from mooring.kit.clock import Clock, TimestampError, format_rfc3339, parse_rfc3339
 from mooring.kit.entropy import Entropy
 from mooring.serving.users import (
@@ -173,22 +174,13 @@ class BoundObject:
 
 
 class ServiceAccountTokens:
-    def __init__(
-        self,
-        signer: TokenSigner,
-        clock: Clock,
-        entropy: Entropy,
-        lookup: Lookup,
-        *,
-        issuer: str = DEFAULT_ISSUER,
-        audiences: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, signer: TokenSigner, clock: Clock, entropy: Entropy, lookup: Lookup) -> None:
         self._signer = signer
         self._clock = clock
         self._entropy = entropy
         self._lookup = lookup
-        self.issuer = issuer
-        self.audiences = tuple(audiences) or (issuer, SHORT_AUDIENCE)
+        self.issuer = DEFAULT_ISSUER
+        self.audiences = (DEFAULT_ISSUER, SHORT_AUDIENCE)
         """The accepted audiences. The first one is the default of a TokenRequest."""
 
     def issue(
@@ -360,8 +352,8 @@ def requested_token(
     metadata = _checked_metadata(request, account)
     spec = dict(request.get("spec") or {})
     spec["audiences"] = spec.get("audiences") or [tokens.audiences[0]]
-    wanted_s = spec.get("expirationSeconds")
-    lifetime_s = LIFETIME_S_DEFAULT if wanted_s is None else wanted_s
+    requested_s = spec.get("expirationSeconds")
+    lifetime_s = LIFETIME_S_DEFAULT if requested_s is None else requested_s
     _check_lifetime(lifetime_s)
     bound = _bound_object(spec.get("boundObjectRef"), account, lookup)
     spec["expirationSeconds"] = lifetime_s
@@ -390,7 +382,7 @@ def _checked_metadata(request: Document, account: Document) -> Document:
         value = given.get(field)
         if value and value != real[field]:
             rule = f"must match the service account {field} if specified"
-            raise _invalid(real["name"], f"metadata.{field}", invalid_value(f"metadata.{field}", value, rule))
+            raise invalid_object(_KIND, _GROUP, real["name"], [invalid(f"metadata.{field}", value, rule)])
     if given.get("uid") and given["uid"] != real["uid"]:
         text = (
             f"the UID in the token request ({given['uid']}) "
@@ -401,13 +393,11 @@ def _checked_metadata(request: Document, account: Document) -> Document:
 
 
 def _check_lifetime(lifetime_s: int) -> None:
-    field = "spec.expirationSeconds"
-    if lifetime_s < LIFETIME_S_MIN:
-        text = f"{field}: Invalid value: {lifetime_s}: may not specify a duration less than 10 minutes"
-        raise _invalid("", field, text)
-    if lifetime_s > LIFETIME_S_MAX:
-        text = f"{field}: Invalid value: {lifetime_s}: may not specify a duration larger than 2^32 seconds"
-        raise _invalid("", field, text)
+    if LIFETIME_S_MIN <= lifetime_s <= LIFETIME_S_MAX:
+        return
+    bound = "less than 10 minutes" if lifetime_s < LIFETIME_S_MIN else "larger than 2^32 seconds"
+    error = invalid("spec.expirationSeconds", lifetime_s, f"may not specify a duration {bound}")
+    raise invalid_object(_KIND, _GROUP, "", [error])
 
 
 def _bound_object(reference: Document | None, account: Document, lookup: Lookup) -> BoundObject | None:
@@ -449,15 +439,6 @@ def _is_for_an_old_pod(
 ) -> bool:
     is_for_us = all(audience in tokens.audiences for audience in audiences)
     return bound is not None and bound.kind == "Pod" and lifetime_s == POD_LIFETIME_S and is_for_us
-
-
-def _invalid(name: str, field: str, error: str) -> InvalidError:
-    body = error.removeprefix(f"{field}: ")
-    return InvalidError(
-        f'{_KIND}.{_GROUP} "{name}" is invalid: {error}',
-        causes=(StatusCause("FieldValueInvalid", body, field),),
-        details={key: value for key, value in (("name", name), ("group", _GROUP), ("kind", _KIND)) if value},
-    )
 
 
 def _conflict(group: str, kind: str, name: str, text: str) -> ConflictError:

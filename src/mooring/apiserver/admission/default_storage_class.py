@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
+from mooring.api.storage import DEFAULT_CLASS_ANNOTATIONS, STORAGE_CLASS_BETA
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, own_part
 from mooring.apiserver.call import Operation
 
@@ -27,26 +28,22 @@ class DefaultStorageClass(Admission):
             own_part(attempt.obj, "spec")["storageClassName"] = default["metadata"]["name"]
 
 
-_CLASS = "volume.beta.kubernetes.io/storage-class"
-_IS_DEFAULT = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
-
-
 def class_of_claim(claim: Document) -> str | None:
     """The class that a claim names; None if the claim has no storageClassName."""
     annotations = claim["metadata"].get("annotations") or {}
-    if _CLASS in annotations:
-        return str(annotations[_CLASS])
+    if STORAGE_CLASS_BETA in annotations:
+        return str(annotations[STORAGE_CLASS_BETA])
     name = claim.get("spec", {}).get("storageClassName")
     return None if name is None else str(name)
 
 
 def default_class(classes: Sequence[Document]) -> Document | None:
-    defaults = [one for one in classes if _is_default(one)]
-    defaults.sort(key=lambda one: str(one["metadata"]["name"]))
+    defaults = [storage_class for storage_class in classes if _is_default(storage_class)]
+    defaults.sort(key=lambda storage_class: str(storage_class["metadata"]["name"]))
     # Timestamps sort as texts, and `max` returns the first of equals.
-    return max(defaults, key=lambda one: str(one["metadata"]["creationTimestamp"]), default=None)
+    return max(defaults, key=lambda storage_class: str(storage_class["metadata"]["creationTimestamp"]), default=None)
 
 
-def _is_default(one: Document) -> bool:
-    annotations = one["metadata"].get("annotations") or {}
-    return any(annotations.get(key) == "true" for key in _IS_DEFAULT)
+def _is_default(storage_class: Document) -> bool:
+    annotations = storage_class["metadata"].get("annotations") or {}
+    return any(annotations.get(name) == "true" for name in DEFAULT_CLASS_ANNOTATIONS)

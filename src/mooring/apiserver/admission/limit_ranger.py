@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from mooring.api.decode import convert_as
 from mooring.api.document import Document
 from mooring.api.kinds import LIMIT_RANGE, PERSISTENT_VOLUME_CLAIM, POD, Kind
-from mooring.api.quantity import INT64_MAX, Quantity, parse_quantity
+from mooring.api.quantity import MILLI_VALUE_MAX, Quantity, parse_quantity
 from mooring.api.resources import FOR_LIMIT_RANGES, Amounts, amounts, pod_limits, pod_requests
 from mooring.api.views.pod import Pod
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, own_items, own_part, refused
@@ -59,7 +59,6 @@ def _is_going(attempt: Attempt) -> bool:
 
 
 ANNOTATION = "kubernetes.io/limit-ranger"
-MILLI_VALUE_MAX = INT64_MAX // 1000
 
 
 # --- defaults ---------------------------------------------------------------------------------------------------
@@ -201,7 +200,7 @@ def _above_ratio(kind: str, name: str, bound: Quantity, requests: Amounts, limit
 
 
 def _comparable(request: Quantity | None, limit: Quantity | None, bound: Quantity) -> tuple[int, int, int]:
-    values = [0 if each is None else each.value() for each in (request, limit, bound)]
+    values = [0 if quantity is None else quantity.value() for quantity in (request, limit, bound)]
     if all(value <= MILLI_VALUE_MAX for value in values):
-        values = [0 if each is None else each.milli_value() for each in (request, limit, bound)]
+        values = [0 if quantity is None else quantity.milli_value() for quantity in (request, limit, bound)]
     return values[0], values[1], values[2]

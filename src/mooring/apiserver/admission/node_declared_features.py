@@ -52,11 +52,10 @@ def _needed_features(spec: Document, old: Document) -> list[str]:
     needed = []
     if not means_the_same(spec.get("resources"), old.get("resources"), "core", "ResourceRequirements"):
         needed.append(_POD_LEVEL)
-    before = old.get("initContainers") or []
-    after = spec.get("initContainers") or []
+    pairs = zip(old.get("initContainers") or [], spec.get("initContainers") or [], strict=False)
     if any(
-        one.get("restartPolicy") != "Always" and one.get("resources") != other.get("resources")
-        for one, other in zip(before, after, strict=False)
+        before.get("restartPolicy") != "Always" and before.get("resources") != after.get("resources")
+        for before, after in pairs
     ):
         needed.append(_INIT_CONTAINERS)
     return needed

@@ -162,7 +162,7 @@ def _check_pod_status(node: str, attempt: Attempt) -> None:
 
 def _claim_statuses(pod: Document) -> list[tuple[str | None, str | None]]:
     statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
-    return [(one.get("name"), one.get("resourceClaimName")) for one in statuses]
+    return [(claim.get("name"), claim.get("resourceClaimName")) for claim in statuses]
 
 
 # --- nodes ------------------------------------------------------------------------------------------------------------
@@ -200,8 +200,8 @@ def _is_label_forbidden(key: str) -> bool:
     return _is_within(domain, _KUBERNETES_DOMAINS) and not is_kubelet_label
 
 
-def _is_within(domain: str, domains: tuple[str, ...]) -> bool:
-    return any(domain == one or domain.endswith(f".{one}") for one in domains)
+def _is_within(domain: str, parents: tuple[str, ...]) -> bool:
+    return any(domain == parent or domain.endswith(f".{parent}") for parent in parents)
 
 
 # --- other kinds ------------------------------------------------------------------------------------------------------

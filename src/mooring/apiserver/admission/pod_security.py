@@ -55,90 +55,63 @@ _SYSCTLS_29 = _SYSCTLS_27 | {
 _SYSCTLS_32 = _SYSCTLS_29 | {"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
 
 
-class _CheckVersion(NamedTuple):
-    minor: int
-    check: Check
-
-
 class _CheckRow(NamedTuple):
     name: str
-    versions: Sequence[_CheckVersion]
+    versions: Mapping[int, Check]
+    """By the minor version since which it applies, in order."""
     replaces: str = ""
     """The baseline's check that it takes the place of."""
 
 
 _BASELINE = (
-    _CheckRow("appArmorProfile", [_CheckVersion(0, checks.app_armor_profile)]),
-    _CheckRow("capabilities_baseline", [_CheckVersion(0, checks.capabilities)]),
-    _CheckRow("hostNamespaces", [_CheckVersion(0, checks.host_namespaces)]),
-    _CheckRow("hostPathVolumes", [_CheckVersion(0, checks.host_path_volumes)]),
-    _CheckRow("hostPorts", [_CheckVersion(0, checks.host_ports)]),
-    _CheckRow("hostProbesAndHostLifecycle", [_CheckVersion(34, checks.host_probes)]),
-    _CheckRow("privileged", [_CheckVersion(0, checks.privileged)]),
-    _CheckRow(
-        "procMount", [_CheckVersion(0, checks.proc_mount), _CheckVersion(35, checks.proc_mount_unless_user_namespace)]
-    ),
+    _CheckRow("appArmorProfile", {0: checks.app_armor_profile}),
+    _CheckRow("capabilities_baseline", {0: checks.capabilities}),
+    _CheckRow("hostNamespaces", {0: checks.host_namespaces}),
+    _CheckRow("hostPathVolumes", {0: checks.host_path_volumes}),
+    _CheckRow("hostPorts", {0: checks.host_ports}),
+    _CheckRow("hostProbesAndHostLifecycle", {34: checks.host_probes}),
+    _CheckRow("privileged", {0: checks.privileged}),
+    _CheckRow("procMount", {0: checks.proc_mount, 35: checks.unless_user_namespace(checks.proc_mount)}),
     _CheckRow(
         "seLinuxOptions",
-        [
-            _CheckVersion(0, checks.security_linux_options(_LABEL_TYPES)),
-            _CheckVersion(31, checks.security_linux_options(_LABEL_TYPES | {"container_engine_t"})),
-        ],
+        {
+            0: checks.security_linux_options(_LABEL_TYPES),
+            31: checks.security_linux_options(_LABEL_TYPES | {"container_engine_t"}),
+        },
     ),
-    _CheckRow(
-        "seccompProfile_baseline",
-        [_CheckVersion(0, checks.seccomp_annotations), _CheckVersion(19, checks.seccomp_profile)],
-    ),
+    _CheckRow("seccompProfile_baseline", {0: checks.seccomp_annotations, 19: checks.seccomp_profile}),
     _CheckRow(
         "sysctls",
-        [
-            _CheckVersion(0, checks.sysctls(_SYSCTLS)),
-            _CheckVersion(27, checks.sysctls(_SYSCTLS_27)),
-            _CheckVersion(29, checks.sysctls(_SYSCTLS_29)),
-            _CheckVersion(32, checks.sysctls(_SYSCTLS_32)),
-        ],
+        {
+            0: checks.sysctls(_SYSCTLS),
+            27: checks.sysctls(_SYSCTLS_27),
+            29: checks.sysctls(_SYSCTLS_29),
+            32: checks.sysctls(_SYSCTLS_32),
+        },
     ),
-    _CheckRow("windowsHostProcess", [_CheckVersion(0, checks.windows_host_process)]),
+    _CheckRow("windowsHostProcess", {0: checks.windows_host_process}),
 )
 _RESTRICTED = (
     _CheckRow(
         "allowPrivilegeEscalation",
-        [
-            _CheckVersion(8, checks.privilege_escalation),
-            _CheckVersion(25, checks.unless_windows(checks.privilege_escalation)),
-        ],
+        {8: checks.privilege_escalation, 25: checks.unless_windows(checks.privilege_escalation)},
     ),
     _CheckRow(
         "capabilities_restricted",
-        [
-            _CheckVersion(22, checks.restricted_capabilities),
-            _CheckVersion(25, checks.unless_windows(checks.restricted_capabilities)),
-        ],
+        {22: checks.restricted_capabilities, 25: checks.unless_windows(checks.restricted_capabilities)},
         replaces="capabilities_baseline",
     ),
-    _CheckRow("procMount_restricted", [_CheckVersion(35, checks.proc_mount)], replaces="procMount"),
-    _CheckRow("restrictedVolumes", [_CheckVersion(0, checks.restricted_volumes)], replaces="hostPathVolumes"),
-    _CheckRow(
-        "runAsNonRoot",
-        [
-            _CheckVersion(0, checks.run_as_non_root),
-            _CheckVersion(35, checks.unless_user_namespace(checks.run_as_non_root)),
-        ],
-    ),
-    _CheckRow(
-        "runAsUser",
-        [_CheckVersion(23, checks.run_as_user), _CheckVersion(35, checks.unless_user_namespace(checks.run_as_user))],
-    ),
+    _CheckRow("procMount_restricted", {35: checks.proc_mount}, replaces="procMount"),
+    _CheckRow("restrictedVolumes", {0: checks.restricted_volumes}, replaces="hostPathVolumes"),
+    _CheckRow("runAsNonRoot", {0: checks.run_as_non_root, 35: checks.unless_user_namespace(checks.run_as_non_root)}),
+    _CheckRow("runAsUser", {23: checks.run_as_user, 35: checks.unless_user_namespace(checks.run_as_user)}),
     _CheckRow(
         "seccompProfile_restricted",
-        [
-            _CheckVersion(19, checks.restricted_seccomp),
-            _CheckVersion(25, checks.unless_windows(checks.restricted_seccomp)),
-        ],
+        {19: checks.restricted_seccomp, 25: checks.unless_windows(checks.restricted_seccomp)},
         replaces="seccompProfile_baseline",
     ),
 )
-_MINOR_MAX = max(since.minor for row in (*_BASELINE, *_RESTRICTED) for since in row.versions)
+_MINOR_MAX = max(minor for row in (*_BASELINE, *_RESTRICTED) for minor in row.versions)
 
 
 class PodSecurityLevel(NamedTuple):
@@ -176,7 +149,7 @@ def _checks(name: str, minor: int) -> tuple[Check, ...]:
 
 def _at(row: _CheckRow, minor: int) -> Check | None:
     """The row's check in a version."""
-    known = [since.check for since in row.versions if since.minor <= minor]
+    known = [check for since, check in row.versions.items() if since <= minor]
     return known[-1] if known else None
 
 
@@ -271,12 +244,12 @@ def _has_new_images(spec: Document, old: Document) -> bool:
     """Whether an update is one that could change what a pod can do. All others would be admitted again."""
     for field in ("containers", "initContainers"):
         after, before = spec.get(field) or [], old.get(field) or []
-        if [one.get("image") for one in after] != [one.get("image") for one in before]:
+        if [container.get("image") for container in after] != [container.get("image") for container in before]:
             return True
-    known = {one["name"]: one.get("image") for one in old.get("ephemeralContainers") or []}
+    known = {container["name"]: container.get("image") for container in old.get("ephemeralContainers") or []}
     return any(
-        one["name"] not in known or known[one["name"]] != one.get("image")
-        for one in spec.get("ephemeralContainers") or []
+        container["name"] not in known or known[container["name"]] != container.get("image")
+        for container in spec.get("ephemeralContainers") or []
     )
 
 

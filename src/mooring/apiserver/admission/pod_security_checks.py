@@ -43,8 +43,8 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
-def plural(one: str, several: str, count: int) -> str:
-    return one if count == 1 else several
+def plural(singular: str, several: str, count: int) -> str:
+    return singular if count == 1 else several
 
 
 def containers_named(names: Sequence[str]) -> str:
@@ -94,15 +94,15 @@ _SECCOMP_CONTAINER_ANNOTATION = "container.seccomp.security.alpha.kubernetes.io/
 
 def app_armor_profile(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     is_bad = _is_bad_profile(spec, "appArmorProfile")
-    bad = [one for one in containers_of(spec) if _is_bad_profile(one, "appArmorProfile")]
-    values = {_profile_type(one, "appArmorProfile") for one in ([spec] if is_bad else []) + bad}
+    bad = [container for container in containers_of(spec) if _is_bad_profile(container, "appArmorProfile")]
+    values = {_profile_type(holder, "appArmorProfile") for holder in ([spec] if is_bad else []) + bad}
     annotations = sorted(
         f"{key}={quoted(value)}"
         for key, value in (metadata.get("annotations") or {}).items()
         if key.startswith(_ARMOR_ANNOTATION) and value not in ("", "runtime/default")
         if not value.startswith("localhost/")
     )
-    who = [part for part in (setters(is_bad, [one["name"] for one in bad]),) if part]
+    who = [part for part in (setters(is_bad, [container["name"] for container in bad]),) if part]
     if annotations:
         who.append(plural("annotation", "annotations", len(annotations)))
     if not who:
@@ -116,10 +116,10 @@ def app_armor_profile(metadata: Document, spec: Document) -> PodSecurityViolatio
 
 def capabilities(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     bad, forbidden = [], set()
-    for one in containers_of(spec):
-        added = [name for name in _capabilities_of(one).get("add") or [] if name not in _CAPABILITIES]
+    for container in containers_of(spec):
+        added = [name for name in _capabilities_of(container).get("add") or [] if name not in _CAPABILITIES]
         if added:
-            bad.append(one["name"])
+            bad.append(container["name"])
             forbidden.update(added)
     if not bad:
         return None
@@ -145,10 +145,10 @@ def host_path_volumes(metadata: Document, spec: Document) -> PodSecurityViolatio
 
 def host_ports(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     bad, ports = [], set()
-    for one in containers_of(spec):
-        mine = [str(port["hostPort"]) for port in one.get("ports") or [] if port.get("hostPort")]
+    for container in containers_of(spec):
+        mine = [str(port["hostPort"]) for port in container.get("ports") or [] if port.get("hostPort")]
         if mine:
-            bad.append(one["name"])
+            bad.append(container["name"])
             ports.update(mine)
     if not bad:
         return None
@@ -158,13 +158,13 @@ def host_ports(metadata: Document, spec: Document) -> PodSecurityViolation | Non
 
 def host_probes(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     bad, hosts = set(), set()
-    for one in containers_of(spec):
-        lifecycle = one.get("lifecycle") or {}
-        handlers = [one.get(field) for field in ("livenessProbe", "readinessProbe", "startupProbe")]
+    for container in containers_of(spec):
+        lifecycle = container.get("lifecycle") or {}
+        handlers = [container.get(field) for field in ("livenessProbe", "readinessProbe", "startupProbe")]
         handlers += [lifecycle.get("postStart"), lifecycle.get("preStop")]
         mine = {host for handler in handlers if handler for host in _hosts_of(handler)}
         if mine:
-            bad.add(one["name"])
+            bad.add(container["name"])
             hosts |= mine
     if not bad:
         return None
@@ -174,7 +174,7 @@ def host_probes(metadata: Document, spec: Document) -> PodSecurityViolation | No
 
 
 def privileged(metadata: Document, spec: Document) -> PodSecurityViolation | None:
-    bad = [one["name"] for one in containers_of(spec) if security_of(one).get("privileged")]
+    bad = [container["name"] for container in containers_of(spec) if security_of(container).get("privileged")]
     return (
         PodSecurityViolation("privileged", f"{containers_named(bad)} must not set securityContext.privileged=true")
         if bad
@@ -183,16 +183,16 @@ def privileged(metadata: Document, spec: Document) -> PodSecurityViolation | Non
 
 
 def proc_mount(metadata: Document, spec: Document) -> PodSecurityViolation | None:
-    bad = [one for one in containers_of(spec) if security_of(one).get("procMount") not in (None, "Default")]
+    bad = [
+        container
+        for container in containers_of(spec)
+        if security_of(container).get("procMount") not in (None, "Default")
+    ]
     if not bad:
         return None
-    kinds = sorted({security_of(one)["procMount"] for one in bad})
-    who = containers_named([one["name"] for one in bad])
+    kinds = sorted({security_of(container)["procMount"] for container in bad})
+    who = containers_named([container["name"] for container in bad])
     return PodSecurityViolation("procMount", f"{who} must not set securityContext.procMount to {listed(kinds)}")
-
-
-def proc_mount_unless_user_namespace(metadata: Document, spec: Document) -> PodSecurityViolation | None:
-    return None if is_in_user_namespace(spec) else proc_mount(metadata, spec)
 
 
 def security_linux_options(allowed: Set[str]) -> Check:
@@ -200,14 +200,16 @@ def security_linux_options(allowed: Set[str]) -> Check:
 
     def check(metadata: Document, spec: Document) -> PodSecurityViolation | None:
         is_bad = _is_bad_label(spec, allowed)
-        bad = [one for one in containers_of(spec) if _is_bad_label(one, allowed)]
+        bad = [container for container in containers_of(spec) if _is_bad_label(container, allowed)]
         if not is_bad and not bad:
             return None
-        options = [security_of(one)["seLinuxOptions"] for one in ([spec] if is_bad else []) + bad]
-        types = sorted({one.get("type", "") for one in options if one.get("type", "") not in allowed})
+        options = [security_of(holder)["seLinuxOptions"] for holder in ([spec] if is_bad else []) + bad]
+        types = sorted({option.get("type", "") for option in options if option.get("type", "") not in allowed})
         what = [f"{plural('type', 'types', len(types))} {listed(types)}"] if types else []
-        what += [f"{field} may not be set" for field in ("user", "role") if any(one.get(field) for one in options)]
-        who = setters(is_bad, [one["name"] for one in bad])
+        what += [
+            f"{field} may not be set" for field in ("user", "role") if any(option.get(field) for option in options)
+        ]
+        who = setters(is_bad, [container["name"] for container in bad])
         return PodSecurityViolation(
             "seLinuxOptions", f"{who} set forbidden securityContext.seLinuxOptions: {'; '.join(what)}"
         )
@@ -217,7 +219,10 @@ def security_linux_options(allowed: Set[str]) -> Check:
 
 def seccomp_annotations(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     annotations = metadata.get("annotations") or {}
-    keys = [_SECCOMP_POD_ANNOTATION, *(_SECCOMP_CONTAINER_ANNOTATION + one["name"] for one in containers_of(spec))]
+    keys = [
+        _SECCOMP_POD_ANNOTATION,
+        *(_SECCOMP_CONTAINER_ANNOTATION + container["name"] for container in containers_of(spec)),
+    ]
     bad = sorted(
         {
             f"{key}={quoted(annotations[key])}"
@@ -235,11 +240,11 @@ def seccomp_annotations(metadata: Document, spec: Document) -> PodSecurityViolat
 
 def seccomp_profile(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     is_bad = _is_bad_profile(spec, "seccompProfile")
-    bad = [one for one in containers_of(spec) if _is_bad_profile(one, "seccompProfile")]
+    bad = [container for container in containers_of(spec) if _is_bad_profile(container, "seccompProfile")]
     if not is_bad and not bad:
         return None
-    values = sorted({_profile_type(one, "seccompProfile") for one in ([spec] if is_bad else []) + bad})
-    who = setters(is_bad, [one["name"] for one in bad])
+    values = sorted({_profile_type(holder, "seccompProfile") for holder in ([spec] if is_bad else []) + bad})
+    who = setters(is_bad, [container["name"] for container in bad])
     return PodSecurityViolation(
         "seccompProfile", f"{who} must not set securityContext.seccompProfile.type to {listed(values)}"
     )
@@ -249,7 +254,7 @@ def sysctls(allowed: Set[str]) -> Check:
     """Only kernel parameters that apply to the namespaces of the pod are allowed."""
 
     def check(metadata: Document, spec: Document) -> PodSecurityViolation | None:
-        names = [one.get("name", "") for one in security_of(spec).get("sysctls") or []]
+        names = [sysctl.get("name", "") for sysctl in security_of(spec).get("sysctls") or []]
         bad = [name for name in names if name not in allowed]
         return PodSecurityViolation("forbidden sysctls", ", ".join(bad)) if bad else None
 
@@ -258,7 +263,7 @@ def sysctls(allowed: Set[str]) -> Check:
 
 def windows_host_process(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     is_bad = _is_host_process(spec)
-    bad = [one["name"] for one in containers_of(spec) if _is_host_process(one)]
+    bad = [container["name"] for container in containers_of(spec) if _is_host_process(container)]
     if not is_bad and not bad:
         return None
     return PodSecurityViolation(
@@ -347,7 +352,11 @@ def unless_user_namespace(check: Check) -> Check:
 
 
 def privilege_escalation(metadata: Document, spec: Document) -> PodSecurityViolation | None:
-    bad = [one["name"] for one in containers_of(spec) if security_of(one).get("allowPrivilegeEscalation") is not False]
+    bad = [
+        container["name"]
+        for container in containers_of(spec)
+        if security_of(container).get("allowPrivilegeEscalation") is not False
+    ]
     if not bad:
         return None
     return PodSecurityViolation(
@@ -358,13 +367,13 @@ def privilege_escalation(metadata: Document, spec: Document) -> PodSecurityViola
 
 def restricted_capabilities(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     keeping, adding, forbidden = [], [], set()
-    for one in containers_of(spec):
-        mine = security_of(one).get("capabilities") or {}
+    for container in containers_of(spec):
+        mine = security_of(container).get("capabilities") or {}
         if "ALL" not in (mine.get("drop") or []):
-            keeping.append(one["name"])
+            keeping.append(container["name"])
         added = [name for name in mine.get("add") or [] if name != "NET_BIND_SERVICE"]
         if added:
-            adding.append(one["name"])
+            adding.append(container["name"])
             forbidden.update(added)
     details = []
     if keeping:
@@ -392,12 +401,12 @@ def restricted_volumes(metadata: Document, spec: Document) -> PodSecurityViolati
 def run_as_non_root(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     of_pod = security_of(spec).get("runAsNonRoot")
     claiming, silent = [], []
-    for one in containers_of(spec):
-        mine = security_of(one).get("runAsNonRoot")
+    for container in containers_of(spec):
+        mine = security_of(container).get("runAsNonRoot")
         if mine is False:
-            claiming.append(one["name"])
+            claiming.append(container["name"])
         elif mine is None and not of_pod:
-            silent.append(one["name"])
+            silent.append(container["name"])
     who = setters(of_pod is False, claiming)
     if who:
         return PodSecurityViolation("runAsNonRoot != true", f"{who} must not set securityContext.runAsNonRoot=false")
@@ -409,7 +418,7 @@ def run_as_non_root(metadata: Document, spec: Document) -> PodSecurityViolation 
 
 def run_as_user(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     is_bad = security_of(spec).get("runAsUser") == 0
-    bad = [one["name"] for one in containers_of(spec) if security_of(one).get("runAsUser") == 0]
+    bad = [container["name"] for container in containers_of(spec) if security_of(container).get("runAsUser") == 0]
     who = setters(is_bad, bad)
     return PodSecurityViolation("runAsUser=0", f"{who} must not set runAsUser=0") if who else None
 
@@ -418,7 +427,7 @@ def restricted_seccomp(metadata: Document, spec: Document) -> PodSecurityViolati
     violation = seccomp_profile(metadata, spec)
     if violation is not None or is_profile_set(spec, "seccompProfile"):
         return violation
-    silent = [one["name"] for one in containers_of(spec) if not is_profile_set(one, "seccompProfile")]
+    silent = [container["name"] for container in containers_of(spec) if not is_profile_set(container, "seccompProfile")]
     if not silent:
         return None
     must = 'must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'

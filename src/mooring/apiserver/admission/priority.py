@@ -16,8 +16,8 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD, PRIORITY_CLASS, Kind
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, own_part, refused
 from mooring.apiserver.call import Operation
+from mooring.apiserver.kinds.priority_class import SYSTEM_VALUES
 
-SYSTEM_CLASSES = frozenset({"system-node-critical", "system-cluster-critical"})
 PRIORITY_WITHOUT_CLASS = 0
 POLICY_WITHOUT_CLASS = "PreemptLowerPriority"
 
@@ -36,7 +36,7 @@ class Priority(Admission):
 
     async def admit(self, attempt: Attempt, lookup: Lookup) -> None:
         if attempt.call.kind is PRIORITY_CLASS:
-            if attempt.operation is Operation.DELETE and attempt.call.name in SYSTEM_CLASSES:
+            if attempt.operation is Operation.DELETE and attempt.call.name in SYSTEM_VALUES:
                 raise refused(attempt, "this is a system priority class and cannot be deleted")
         elif attempt.operation is Operation.CREATE:
             assert attempt.obj is not None

@@ -131,7 +131,7 @@ class DeviceClaimEvaluator(QuotaEvaluator):
 
 
 async def _extended_names(lookup: Lookup) -> dict[str, str]:
-    return extended_names([convert_as(DeviceClass, each) for each in await lookup.list(DEVICE_CLASS)])
+    return extended_names([convert_as(DeviceClass, device_class) for device_class in await lookup.list(DEVICE_CLASS)])
 
 
 async def _charged_to_pod(claim: ResourceClaim, attempt: Attempt, lookup: Lookup) -> Amounts:
@@ -141,7 +141,7 @@ async def _charged_to_pod(claim: ResourceClaim, attempt: Attempt, lookup: Lookup
     if found is None:
         return {}
     pod = convert_as(Pod, found)
-    claims = [convert_as(ResourceClaim, each) for each in await lookup.list(RESOURCE_CLAIM, namespace)]
+    claims = [convert_as(ResourceClaim, claim) for claim in await lookup.list(RESOURCE_CLAIM, namespace)]
     return pod_usage(pod, attempt.call.now_s) if is_charged_to(pod, claim, claims) else {}
 
 
@@ -294,7 +294,7 @@ async def _limits(attempt: Attempt, measure: QuotaEvaluator, quota: Document, lo
     if unspecified:
         raise refused(attempt, f"failed quota: {name}: {unspecified}")
     used = status.get("used") or {}
-    if any(each not in used for each in limited):
+    if any(name not in used for name in limited):
         raise refused(attempt, f"status unknown for quota: {name}, resources: {','.join(limited)}")
     return True
 

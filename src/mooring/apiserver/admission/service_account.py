@@ -76,7 +76,9 @@ class ServiceAccountAdmission(Admission):
             if _wants_token(account, spec):
                 _mount_token(account, spec)
             if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
-                spec["imagePullSecrets"] = [{"name": one.get("name", "")} for one in account["imagePullSecrets"]]
+                spec["imagePullSecrets"] = [
+                    {"name": reference.get("name", "")} for reference in account["imagePullSecrets"]
+                ]
         await self.check(attempt, lookup)
 
     async def check(self, attempt: Attempt, lookup: Lookup) -> None:
@@ -129,7 +131,7 @@ def _wants_token(account: Document, spec: Document) -> bool:
 
 def _mount_token(account: Document, spec: Document) -> None:
     volumes = spec.get("volumes") or []
-    mounted = next((one["name"] for one in volumes if one["name"].startswith(TOKEN_VOLUME_PREFIX)), None)
+    mounted = next((volume["name"] for volume in volumes if volume["name"].startswith(TOKEN_VOLUME_PREFIX)), None)
     name = mounted or _token_volume_name(account)
     is_needed = False
     for field in _CONTAINERS:
@@ -164,14 +166,14 @@ def _token_volume(name: str) -> Document:
 def _references_not_allowed(account: Document, spec: Document) -> Iterator[str]:
     if not _limits_secrets(account):
         return
-    allowed = {one.get("name", "") for one in account.get("secrets") or ()}
+    allowed = {reference.get("name", "") for reference in account.get("secrets") or ()}
     for volume in spec.get("volumes") or ():
         if volume.get("secret") is not None and (name := volume["secret"].get("secretName", "")) not in allowed:
             yield _not_allowed(account, f'volume with secret.secretName="{name}"')
     yield from _secrets_not_mountable(account, spec, _CONTAINERS)
-    pull_secrets = {one.get("name", "") for one in account.get("imagePullSecrets") or ()}
-    for index, one in enumerate(spec.get("imagePullSecrets") or ()):
-        if (name := one.get("name", "")) not in pull_secrets:
+    pull_secrets = {reference.get("name", "") for reference in account.get("imagePullSecrets") or ()}
+    for index, reference in enumerate(spec.get("imagePullSecrets") or ()):
+        if (name := reference.get("name", "")) not in pull_secrets:
             yield _not_allowed(account, f'imagePullSecrets[{index}].name="{name}"', "imagePullSecret")
 
 
@@ -179,7 +181,7 @@ def _secrets_not_mountable(account: Document, spec: Document, fields: dict[str, 
     """Secrets in the environment of containers; `fields` has what to call the containers of each field."""
     if not _limits_secrets(account):
         return
-    allowed = {one.get("name", "") for one in account.get("secrets") or ()}
+    allowed = {reference.get("name", "") for reference in account.get("secrets") or ()}
     for field, title in fields.items():
         for container in spec.get(field) or ():
             for variable in container.get("env") or ():
@@ -217,7 +219,7 @@ def _reason_to_reject_mirror(spec: Document) -> str:
     if any(secret_names(spec)):
         return "a mirror pod may not reference secrets"
     volumes = spec.get("volumes") or ()
-    sources = (source for one in volumes for source in (one.get("projected") or {}).get("sources") or ())
+    sources = (source for volume in volumes for source in (volume.get("projected") or {}).get("sources") or ())
     if any(source.get("serviceAccountToken") is not None for source in sources):
         return "a mirror pod may not use ServiceAccountToken volume projections"
     return ""

@@ -43,6 +43,7 @@ from mooring.api.schema.types import (
     Type,
     struct_named,
 )
+from mooring.apiserver.wire.canonical import STRUCTS_IN_GO, canonical
 
 PLANS_CACHED_MAX = 1024
 """For each struct."""
@@ -193,40 +194,13 @@ _SCALARS = {
     Basic.ANY: ValueSchema(ScalarKind.ANY, ListSchema(ListKind.ATOMIC, WHOLE), MapSchema(item=DEDUCED)),
 }
 
-_ZEROS: dict[Basic, object] = {
-    Basic.STRING: "",
-    Basic.BOOL: False,
-    Basic.INT32: 0,
-    Basic.INT64: 0,
-    Basic.INT: 0,
-    Basic.FLOAT64: 0,
-    Basic.DURATION: "0s",
-    Basic.QUANTITY: "0",
-    Basic.INT_OR_STRING: 0,
-}
-"""The values that Go writes for unset fields; null for types that are not here."""
-
-_GO_STRUCTS = frozenset(
-    {
-        Basic.TIME,
-        Basic.MICRO_TIME,
-        Basic.DURATION,
-        Basic.QUANTITY,
-        Basic.INT_OR_STRING,
-        Basic.RAW_EXTENSION,
-        Basic.FIELDS_V1,
-        Basic.ANY,
-    }
-)
-"""Scalars in JSON that are structs in Go: `omitempty` does not omit them."""
-
 _schemas: CircularTable[tuple[Struct, bool], ValueSchema] = CircularTable()
 
 
 @cache
 def kind_schema_of_struct(struct: Struct, api_version: str = "", kind: str = "") -> KindSchema:
     """The ownership schema of a kind."""
-    empty = _empty(struct)
+    empty = canonical(struct, {}, [])
     if api_version:
         empty |= {"apiVersion": api_version, "kind": kind or struct.name}
     return KindSchema(schema_of_struct(struct), empty)
@@ -255,23 +229,14 @@ def _made_schema(struct: Struct, whole: bool) -> ValueSchema:
 def _fill(struct: Struct, fields: dict[str, ValueSchema], defaults: dict[str, object]) -> None:
     if struct.is_object:
         fields |= {"apiVersion": TEXT, "kind": TEXT}
+    zeros = canonical(struct, {}, [])
     for name, go_field in struct.fields.items():
         fields[name] = _schema_of_field(go_field)
-        default = go_field.default if go_field.default is not None else _zero_key(go_field)
+        default = go_field.default
+        if default is None and isinstance(go_field.type, Scalar) and go_field.type.basic not in STRUCTS_IN_GO:
+            default = zeros.get(name)  # OpenAPI has the zero as the default of a field that Go always writes
         if default is not None:
             defaults[name] = default
-
-
-def _zero_key(struct_field: Field) -> object:
-    """A value that Go writes for an absent key counts as given: OpenAPI has the zero as the default of such a field."""
-    if (
-        struct_field.omits_empty
-        or struct_field.omits_zero
-        or struct_field.is_pointer
-        or not isinstance(struct_field.type, Scalar)
-    ):
-        return None
-    return None if struct_field.type.basic in _GO_STRUCTS else _ZEROS.get(struct_field.type.basic)
 
 
 def _schema_of_field(struct_field: Field) -> ValueSchema:
@@ -300,24 +265,6 @@ def _schema_of_type(type_: Type) -> ValueSchema:
             return schema_of_struct(struct)
         case scalar:
             return _SCALARS[scalar.basic]
-
-
-def _empty(struct: Struct) -> Document:
-    empty: Document = {}
-    for name, go_field in struct.fields.items():
-        if go_field.omits_zero or (go_field.omits_empty and (go_field.is_pointer or not _is_go_struct(go_field.type))):
-            continue
-        if go_field.is_pointer:
-            empty[name] = None
-        elif isinstance(go_field.type, Struct):
-            empty[name] = _empty(go_field.type)
-        else:
-            empty[name] = _ZEROS.get(go_field.type.basic) if isinstance(go_field.type, Scalar) else None
-    return empty
-
-
-def _is_go_struct(type_: Type) -> bool:
-    return isinstance(type_, Struct) or (isinstance(type_, Scalar) and type_.basic in _GO_STRUCTS)
 
 
 # --- custom kinds ---------------------------------------------------------------------------------------------

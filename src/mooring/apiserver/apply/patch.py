@@ -28,9 +28,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mooring.api.document import Document
-from mooring.api.field_errors import go_json, quoted
-from mooring.api.patching.json_patch import go_text
+from mooring.api.field_errors import go_json, go_text, go_type, quoted
 from mooring.api.schema.types import ListKind
+from mooring.api.well_known import LAST_APPLIED
 from mooring.apiserver.apply.field_set import (
     FIELD,
     INDEX,
@@ -67,6 +67,7 @@ from mooring.apiserver.apply.update import (
     unmanaged,
 )
 from mooring.apiserver.call import Call
+from mooring.apiserver.validation.metadata import ANNOTATIONS_BYTES_MAX
 from mooring.client.errors import BadRequestError, ConflictError, ServerError, StatusCause
 
 
@@ -96,9 +97,7 @@ def shown_manager(key: ManagerId) -> str:
     return f"{text} using {key.api_version}" if key.operation == UPDATE else text
 
 
-ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 KUBECTL = "kubectl"
-ANNOTATIONS_BYTES_MAX = 256 * 1024
 
 
 def applied_by_client(kind_schema: KindSchema, api_version: str, live: Document) -> FieldSet | None:
@@ -124,29 +123,23 @@ def update_last_applied_annotation(document: Document, applied: Document) -> Non
     """Update the annotation `last-applied-configuration`, if there is one."""
     if not _annotation(document):
         return
-    annotations = {**document["metadata"]["annotations"], ANNOTATION: _encoded(applied)}
+    annotations = {**document["metadata"]["annotations"], LAST_APPLIED: _encoded(applied)}
     if sum(len(name.encode()) + len(value.encode()) for name, value in annotations.items()) > ANNOTATIONS_BYTES_MAX:
-        del annotations[ANNOTATION]
+        del annotations[LAST_APPLIED]
     document["metadata"] = {**document["metadata"], "annotations": annotations}
 
 
 def _annotation(document: Document) -> str:
-    text: str = (document["metadata"].get("annotations") or {}).get(ANNOTATION, "")
+    text: str = (document["metadata"].get("annotations") or {}).get(LAST_APPLIED, "")
     return text
 
 
 def _encoded(applied: Document) -> str:
     metadata: Document = applied.get("metadata") or {}
-    if ANNOTATION in (metadata.get("annotations") or {}):
-        annotations = {name: value for name, value in metadata["annotations"].items() if name != ANNOTATION}
+    if LAST_APPLIED in (metadata.get("annotations") or {}):
+        annotations = {name: value for name, value in metadata["annotations"].items() if name != LAST_APPLIED}
         applied = {**applied, "metadata": {**metadata, "annotations": annotations}}
-    return go_json(_sorted(applied)) + "\n"
-
-
-def _sorted(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _sorted(value[name]) for name in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
+    return go_json(applied, is_sorted=True) + "\n"
 
 
 def apply_patch(
@@ -228,7 +221,7 @@ class _Applier:
     """One server-side apply."""
 
     def __init__(self, kind_schema: KindSchema, key: ManagerId, api_version: str, now: str, ignored: Ignored) -> None:
-        self._shape = kind_schema
+        self._kind_schema = kind_schema
         self._key = key
         self._api_version = api_version
         self._now = now
@@ -236,14 +229,16 @@ class _Applier:
 
     def apply(self, live: Document | None, applied: Document, managers: Managers, is_forced: bool) -> Document:
         last = managers.get(self._key)
-        fields = without_ignored(claimed_fields(self._shape.root, applied), self._ignored)
+        fields = without_ignored(claimed_fields(self._kind_schema.root, applied), self._ignored)
         managers[self._key] = Entry(self._api_version, fields, last.time if last is not None else None)
         patched = applied if live is None else self._merged(live, applied, managers, last)
-        changes = VersionedChanges(self._shape, self._api_version, live or self._shape.empty, patched, self._ignored)
+        changes = VersionedChanges(
+            self._kind_schema, self._api_version, live or self._kind_schema.empty, patched, self._ignored
+        )
         if not is_forced:
             self._raise_conflicts(live, managers, changes)
         take_from_other_managers(managers, changes, self._key)
-        if live is None or live != patched or (self._shape.may_change and not is_same(live, patched)):
+        if live is None or live != patched or (self._kind_schema.may_change and not is_same(live, patched)):
             if self._key in managers:
                 managers[self._key].time = self._now
         else:
@@ -252,15 +247,15 @@ class _Applier:
 
     def _merged(self, live: Document, applied: Document, managers: Managers, last: Entry | None) -> Document:
         try:
-            together = merged(self._shape.root, live, applied)
+            together = merged(self._kind_schema.root, live, applied)
         except SchemaMismatchError as error:
             raise ServerError(f"failed to merge config: {error}", reason="") from None
-        return pruned(self._shape, self._api_version, together, managers, last, managers[self._key].fields)
+        return pruned(self._kind_schema, self._api_version, together, managers, last, managers[self._key].fields)
 
     def _raise_conflicts(self, live: Document | None, managers: Managers, changes: VersionedChanges) -> None:
         found = conflicts(managers, changes, self._key)
         if found and self._key.name == KUBECTL and live is not None:
-            allowed = applied_by_client(self._shape, self._api_version, live)
+            allowed = applied_by_client(self._kind_schema, self._api_version, live)
             if allowed is not None:
                 found = _without(found, allowed)
         if found:
@@ -387,7 +382,7 @@ def _mismatch_text(value_schema: ValueSchema, value: Any) -> str:
             is_text = isinstance(value, str)
             return "" if is_text else f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"
         case ScalarKind.NUMBER if isinstance(value, bool) or not isinstance(value, int | float):
-            return f"expected numeric (int or float), got {_go_type(value)}"
+            return f"expected numeric (int or float), got {go_type(value)}"
         case ScalarKind.FLAG if not isinstance(value, bool):
             return f"expected boolean, got {_go(value)}"
         case ScalarKind.ANY if isinstance(value, dict | list):
@@ -403,21 +398,6 @@ def _go(value: Any) -> str:
     return f"&{{{go_text(value)}}}"
 
 
-_MAP, _LIST = "map[string]interface {}", "[]interface {}"
-
-
-def _go_type(value: Any) -> str:
-    match value:
-        case bool():
-            return "bool"
-        case str():
-            return "string"
-        case dict():
-            return _MAP
-        case _:
-            return _LIST
-
-
 def _go_syntax(value: Any) -> str:
     """How Go would write a value in a program."""
     match value:
@@ -428,8 +408,9 @@ def _go_syntax(value: Any) -> str:
         case str():
             return quoted(value)
         case dict():
-            return _MAP + "{" + ", ".join(f"{quoted(name)}:{_go_syntax(value[name])}" for name in sorted(value)) + "}"
+            fields = [f"{quoted(name)}:{_go_syntax(value[name])}" for name in sorted(value)]
+            return f"{go_type(value)}{{{', '.join(fields)}}}"
         case list():
-            return _LIST + "{" + ", ".join(map(_go_syntax, value)) + "}"
+            return f"{go_type(value)}{{{', '.join(map(_go_syntax, value))}}}"
         case _:
             return str(value)

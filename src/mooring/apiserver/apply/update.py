@@ -1,6 +1,6 @@
 """managedFields after a create, an update, a patch, or a write of the Scale.
 
-Input: the stored object, the wanted object, and the call. Output: `metadata.managedFields` of the wanted object.
+Input: the stored object, the new object, and the call. Output: `metadata.managedFields` of the new object.
 
 1. The writer owns what it changed, with the time of the change. A write that changes nothing changes no entry.
 2. managedFields of the client count, unless they are invalid or the write is to a subresource. An empty list, or one
@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from mooring.api.caches import BoundedCache
 from mooring.api.document import Document
-from mooring.api.schema.types import ListKind
+from mooring.api.schema.types import ListKind, struct_of_kind
 from mooring.apiserver.apply.field_set import (
     FIELD,
     LEAF,
@@ -45,7 +45,7 @@ from mooring.apiserver.apply.field_set import (
     union,
     without_ignored,
 )
-from mooring.apiserver.apply.kind_schema import DEDUCED, KindSchema, ValueSchema
+from mooring.apiserver.apply.kind_schema import DEDUCED, KindSchema, ValueSchema, kind_schema_of_struct
 from mooring.apiserver.apply.managers import (
     UPDATE,
     Entry,
@@ -166,6 +166,14 @@ def write_managed_fields(
         metadata["managedFields"] = written(managers)
 
 
+def write_first_managed_fields(new: Document, writer: ManagerId, now: str, ignored: Ignored = ()) -> None:
+    """As `write_managed_fields`, for a new object of a built-in kind."""
+    api_version, kind = new["apiVersion"], new["kind"]
+    struct = struct_of_kind(api_version, kind)
+    assert struct is not None, f"{kind} has no schema"
+    write_managed_fields(kind_schema_of_struct(struct, api_version, kind), None, new, writer, now, ignored)
+
+
 def managed_after_update(
     kind_schema: KindSchema,
     live: Document | None,
@@ -284,7 +292,7 @@ class VersionedChanges:
     def __init__(
         self, kind_schema: KindSchema, api_version: str, old: Document, new: Document, ignored: Ignored
     ) -> None:
-        self._shape = kind_schema
+        self._kind_schema = kind_schema
         self._api_version = api_version
         self._old = old
         self._new = new
@@ -298,12 +306,12 @@ class VersionedChanges:
         if api_version == self._api_version:
             return self.own
         if api_version not in self._by_version:
-            value_schema = self._shape.other_versions.get(api_version)
+            value_schema = self._kind_schema.other_versions.get(api_version)
             self._by_version[api_version] = None if value_schema is None else self._compared(value_schema)
         return self._by_version[api_version]
 
     def _compared(self, value_schema: ValueSchema) -> OwnershipChange:
-        added, modified, removed = compare(value_schema, self._old, self._new, is_strict=self._shape.may_change)
+        added, modified, removed = compare(value_schema, self._old, self._new, is_strict=self._kind_schema.may_change)
         return OwnershipChange(
             without_ignored(union(added, modified), self._ignored), without_ignored(removed, self._ignored)
         )

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from calendar import monthrange
 from collections.abc import Callable, Mapping
 from email.utils import parseaddr
 
-from mooring.api.cel.conversions import TimeError, parse_duration
 from mooring.api.cel.errors import EvaluationFailure
 from mooring.api.cel.kubernetes import url
 from mooring.api.cel.patterns import compile_pattern
+from mooring.api.durations import parse_nanoseconds
 from mooring.apiserver.validation.addresses import parse_ip, parse_range
 
 HOSTNAME_LENGTH_MAX = 255
@@ -51,7 +52,6 @@ def check_of(name: str) -> Callable[[str], bool] | None:
 _is_date_shape = re.compile(r"(\d{4})-(\d{2})-(\d{2})", re.ASCII).fullmatch
 _is_time_shape = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))").fullmatch
 _find_amounts = re.compile(r"(\d+)\s*([A-Za-zµ]+)", re.ASCII).findall
-_MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _UNITS = (
     ("ns", "nano"),
     ("us", "µs", "micro"),
@@ -69,10 +69,7 @@ def is_date(text: str) -> bool:
     if shape is None:
         return False
     year, month, day = (int(part) for part in shape.groups())
-    if not 1 <= month <= 12 or not 1 <= day <= _MONTH_DAYS[month - 1]:
-        return False
-    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    return day < 29 or month != 2 or is_leap
+    return 1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1]
 
 
 def is_date_time(text: str) -> bool:
@@ -86,8 +83,8 @@ def is_date_time(text: str) -> bool:
 def is_duration(text: str) -> bool:
     """A duration of Go, or a text such as `3 days 4 hours`."""
     try:
-        parse_duration(text)
-    except TimeError:
+        parse_nanoseconds(text)
+    except ValueError:
         return any(_is_unit(unit.lower()) for _, unit in _find_amounts(text))
     return True
 

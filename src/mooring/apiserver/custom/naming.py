@@ -20,7 +20,7 @@ from mooring.api.field_errors import quoted
 
 def condition_of(definition: Document, type_name: str) -> Document | None:
     conditions: Sequence[Document] = (definition.get("status") or {}).get("conditions") or ()
-    return next((each for each in conditions if each["type"] == type_name), None)
+    return next((condition for condition in conditions if condition["type"] == type_name), None)
 
 
 def is_true(definition: Document, type_name: str) -> bool:

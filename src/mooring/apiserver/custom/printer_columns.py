@@ -325,15 +325,15 @@ def custom_columns(columns: Sequence[Document]) -> KindTable:
     """The table of a custom kind."""
     shown: list[Document] = [NAME]
     readers: list[tuple[str, JsonPath]] = []
-    for each in columns or (AGE_COLUMN,):
+    for declared in columns or (AGE_COLUMN,):
         try:
-            path = JsonPath(each["jsonPath"])
+            path = JsonPath(declared["jsonPath"])
         except JsonPathError:
             break  # kube-apiserver prints the columns up to the first one that it cannot read
-        about = each.get("description") or f"Found at {each['jsonPath']}."
-        heading = column(each["name"], about, type_name=each["type"], form=each.get("format", ""))
-        shown.append({**heading, "priority": each.get("priority", 0)})
-        readers.append((each["type"], path))
+        about = declared.get("description") or f"Found at {declared['jsonPath']}."
+        heading = column(declared["name"], about, type_name=declared["type"], form=declared.get("format", ""))
+        shown.append({**heading, "priority": declared.get("priority", 0)})
+        readers.append((declared["type"], path))
 
     def cells(obj: Document, now_s: float) -> list[Cell]:
         return [obj["metadata"]["name"], *(_cell(type_name, path, obj, now_s) for type_name, path in readers)]

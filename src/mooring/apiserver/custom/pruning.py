@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mooring.api.document import Document
+from mooring.api.document import Document, copied_json
 from mooring.apiserver.custom.schema import META_FIELDS, Schema
 from mooring.apiserver.validation.fields import FieldError, invalid, required
 from mooring.apiserver.validation.metadata import name_is_path_segment, validate_object_meta
@@ -141,7 +141,7 @@ class _PruningBudget:
         self.left -= schema.default_bytes
         if self.left < 0:
             raise DefaultsTooLargeError(f"the defaults of the object have more than {DEFAULTS_BYTES_MAX} bytes")
-        return copied(schema.default)
+        return copied_json(schema.default)
 
 
 def fill_defaults(value: Any, schema: Schema | None) -> None:
@@ -171,13 +171,6 @@ def _fill(value: Any, schema: Schema, budget: _PruningBudget) -> None:
             if item is None and not schema.items.is_nullable:
                 item = value[index] = budget.default_of(schema.items)
             _fill(item, schema.items, budget)
-
-
-def copied(value: Any) -> Any:
-    """A copy of JSON that shares nothing with it."""
-    if isinstance(value, dict):
-        return {name: copied(inner) for name, inner in value.items()}
-    return [copied(item) for item in value] if isinstance(value, list) else value
 
 
 # --- embedded resources ---------------------------------------------------------------------------------------

@@ -270,10 +270,10 @@ def _compiled(schema: Schema, rule: Document, environment: Environment, declared
     message: _Expression | None = None
     message_error = ""
     if rule.get("messageExpression"):
-        wanted = "messageExpression must evaluate to a string"
+        otherwise = "messageExpression must evaluate to a string"
         try:
             message = _expression(
-                rule["messageExpression"], environment, declared, STRING, wanted, "messageExpression "
+                rule["messageExpression"], environment, declared, STRING, otherwise, "messageExpression "
             )
         except _CompilationError as error:
             message_error = str(error)
@@ -290,7 +290,7 @@ def _compiled(schema: Schema, rule: Document, environment: Environment, declared
 
 
 def _expression(
-    text: str, environment: Environment, declared: DeclaredType, wanted: CelType, otherwise: str, called: str
+    text: str, environment: Environment, declared: DeclaredType, type_expected: CelType, otherwise: str, called: str
 ) -> _Expression:
     source = CelSource(text, may_bind=False)
     try:
@@ -301,7 +301,7 @@ def _expression(
             validate(tree, source, environment)
         if source.errors:
             raise _CompilationError(f"{called}compilation failed: {source.error_report()}")
-        if tree.type != wanted:
+        if tree.type != type_expected:
             raise _CompilationError(otherwise)
         program = compile_tree(tree, environment, True, (SELF, OLD_SELF))
     except RecursionError:

@@ -12,17 +12,17 @@ unchanged parts that break a rule.
 from __future__ import annotations
 
 import base64
-import binascii
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from mooring.api.cel.compiler import Program
-from mooring.api.cel.conversions import TimeError, parse_duration, parse_timestamp
+from mooring.api.cel.conversions import parse_timestamp
 from mooring.api.cel.costs import Meter
 from mooring.api.cel.errors import NO_SUCH_OVERLOAD, CostExceeded, EvaluationFailure
 from mooring.api.cel.values import NONE, Duration, Optional, Timestamp, Value
 from mooring.api.document import Document
+from mooring.api.durations import parse_nanoseconds
 from mooring.api.field_errors import NO_PATH
 from mooring.apiserver.custom.rule_compiling import (
     CompiledRule,
@@ -77,12 +77,12 @@ def _text(text: str, form: str) -> Value:
             case "byte":
                 return base64.b64decode(text, validate=True)
             case "duration":
-                return Duration(parse_duration(text))
+                return Duration(parse_nanoseconds(text))
             case "date":
                 return Timestamp(*parse_timestamp(f"{text}T00:00:00Z"))
             case "date-time":
                 return Timestamp(*parse_timestamp(text))
-    except (TimeError, binascii.Error, ValueError):
+    except ValueError:
         return text
     return text
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mooring.api.document import Document
-from mooring.api.field_errors import go_json
+from mooring.api.field_errors import go_json, go_type
 from mooring.api.kinds import Kind
 from mooring.apiserver.errors import internal, plain_error
 from mooring.apiserver.kinds.scale import scale_document
@@ -29,8 +29,8 @@ _UNSAID = -(2**31)
 class ScalePaths:
     """The paths of replicas and selector in an object, from its definition."""
 
-    wanted: str
-    actual: str
+    spec_replicas: str
+    status_replicas: str
     selector: str = ""
 
 
@@ -40,18 +40,18 @@ def scale_rules(paths: ScalePaths) -> ScaleRules:
     return ScaleRules(
         scale_of=scales.scale_of,
         scaled=scales.scaled,
-        replicas_path=tuple(f"f:{name}" for name in _names(paths.wanted)),
+        replicas_path=tuple(f"f:{name}" for name in _names(paths.spec_replicas)),
         shown=scales.shown,
         validate=lambda scale: [],
     )
 
 
-def validate_wanted(obj: Document, paths: ScalePaths) -> list[FieldError]:
-    return _validate_count(obj, paths.wanted)
+def validate_spec_replicas(obj: Document, paths: ScalePaths) -> list[FieldError]:
+    return _validate_count(obj, paths.spec_replicas)
 
 
-def validate_actual(obj: Document, paths: ScalePaths) -> list[FieldError]:
-    errors = _validate_count(obj, paths.actual)
+def validate_status_replicas(obj: Document, paths: ScalePaths) -> list[FieldError]:
+    errors = _validate_count(obj, paths.status_replicas)
     if paths.selector:
         try:
             _text_at(obj, paths.selector)
@@ -79,27 +79,27 @@ class _Scales:
         """The Scale as a reader sees it."""
         scale, is_said = self._scale(obj)
         if not is_said:
-            raise internal(f'the spec replicas field "{self._paths.wanted}" does not exist')
+            raise internal(f'the spec replicas field "{self._paths.spec_replicas}" does not exist')
         return scale
 
     def scaled(self, obj: Document, scale: Document) -> Document:
         replicas = (scale.get("spec") or {}).get("replicas", 0)
         if replicas == _UNSAID:
-            raise BadRequestError(f'the spec replicas field "{self._paths.wanted}" cannot be empty')
+            raise BadRequestError(f'the spec replicas field "{self._paths.spec_replicas}" cannot be empty')
         metadata = dict(obj["metadata"])
         revision = scale["metadata"].get("resourceVersion")
         if revision:
             metadata["resourceVersion"] = revision
-        return _with({**obj, "metadata": metadata}, _names(self._paths.wanted), replicas)
+        return _with({**obj, "metadata": metadata}, _names(self._paths.spec_replicas), replicas)
 
     def _scale(self, obj: Document) -> tuple[Document, bool]:
         paths = self._paths
         try:
-            wanted, actual = _count_at(obj, paths.wanted), _count_at(obj, paths.actual)
+            spec_replicas, status_replicas = _count_at(obj, paths.spec_replicas), _count_at(obj, paths.status_replicas)
             selector = _text_at(obj, paths.selector) if paths.selector else ""
         except _WrongType as error:
             raise plain_error(str(error)) from None
-        return scale_document(obj, wanted or 0, actual or 0, selector), wanted is not None
+        return scale_document(obj, spec_replicas or 0, status_replicas or 0, selector), spec_replicas is not None
 
 
 def _validate_count(obj: Document, path: str) -> list[FieldError]:
@@ -120,7 +120,7 @@ def _count_at(obj: Document, path: str) -> int | None:
         return None
     value = found[0]
     if isinstance(value, bool) or not isinstance(value, int):
-        raise _WrongType(f"{path} accessor error: {_shown(value)} is of the type {_go_type(value)}, expected int64")
+        raise _WrongType(f"{path} accessor error: {_shown(value)} is of the type {go_type(value)}, expected int64")
     return value
 
 
@@ -130,7 +130,7 @@ def _text_at(obj: Document, path: str) -> str:
         return ""
     if not isinstance(found[0], str):
         shown = _shown(found[0])
-        raise _WrongType(f"{path} accessor error: {shown} is of the type {_go_type(found[0])}, expected string")
+        raise _WrongType(f"{path} accessor error: {shown} is of the type {go_type(found[0])}, expected string")
     return found[0]
 
 
@@ -143,7 +143,7 @@ def _find(obj: Document, path: str) -> tuple[Any] | None:
             if value is None:
                 return None
             at = "." + ".".join(names[: index + 1])
-            kind = f"{_shown(value)} is of the type {_go_type(value)}, expected map[string]interface{{}}"
+            kind = f"{_shown(value)} is of the type {go_type(value)}, expected map[string]interface{{}}"
             raise _WrongType(f"{at} accessor error: {kind}")
         if name not in value:
             return None
@@ -170,21 +170,3 @@ def _shown(value: Any) -> str:
     if value is None:
         return "<nil>"
     return value if isinstance(value, str) else go_json(value)
-
-
-def _go_type(value: Any) -> str:
-    match value:
-        case bool():
-            return "bool"
-        case str():
-            return "string"
-        case int():
-            return "int64"
-        case float():
-            return "float64"
-        case list():
-            return "[]interface {}"
-        case dict():
-            return "map[string]interface {}"
-        case _:
-            return "<nil>"

@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.api.document import Document
+from mooring.api.document import Document, same_json
 
 META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
@@ -75,7 +75,7 @@ def read_schema(raw: Document) -> Schema:
         type=raw.get("type", ""),
         is_nullable=raw.get("nullable", False),
         default=raw.get("default"),
-        properties={name: read_schema(each) for name, each in (raw.get("properties") or {}).items()},
+        properties={name: read_schema(child) for name, child in (raw.get("properties") or {}).items()},
         has_additional=additional is not None,
         additional=read_schema(additional) if isinstance(additional, dict) else None,
         items=read_schema(items) if isinstance(items, dict) else None,
@@ -94,7 +94,7 @@ def noted(node: Schema) -> Schema:
     """The node, with the facts about the nodes below it."""
     parts = list(node.parts)
     node.default_bytes = len(msgspec.json.encode(node.default))
-    node.defaulted = tuple(name for name, each in node.properties.items() if each.default is not None)
+    node.defaulted = tuple(name for name, child in node.properties.items() if child.default is not None)
     node.has_defaults_below = any(part.default is not None or part.has_defaults_below for part in parts)
     node.has_embedded_below = any(part.is_embedded or part.has_embedded_below for part in parts)
     node.has_list_types_below = any(part.list_type in ("set", "map") or part.has_list_types_below for part in parts)
@@ -110,7 +110,7 @@ def schemas_in(raw: Document) -> Iterator[Document]:
 
 
 def any_schema(raw: Document, holds: Callable[[Document], bool]) -> bool:
-    return any(holds(each) for each in schemas_in(raw))
+    return any(holds(raw_schema) for raw_schema in schemas_in(raw))
 
 
 def _inner(raw: Document) -> Iterator[Document]:
@@ -195,19 +195,6 @@ def json_identity(value: Any) -> Hashable:
     if isinstance(value, list):
         return list, tuple(map(json_identity, value))
     return type(value), value
-
-
-def same_json(one: Any, other: Any) -> bool:
-    """Equal as JSON: unlike in Python, true is not 1, and 1 is not 1.0."""
-    if isinstance(one, dict):
-        return (
-            isinstance(other, dict)
-            and len(one) == len(other)
-            and all(name in other and same_json(value, other[name]) for name, value in one.items())
-        )
-    if isinstance(one, list):
-        return isinstance(other, list) and len(one) == len(other) and all(map(same_json, one, other))
-    return type(one) is type(other) and bool(one == other)
 
 
 # --- paths to fields ------------------------------------------------------------------------------------------

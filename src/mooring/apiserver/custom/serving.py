@@ -142,10 +142,12 @@ class _Definition:
         self._is_terminating = is_true(definition, "Terminating")
         self._preserves_unknown: bool = self._spec.get("preserveUnknownFields", False)
         self._versions = {entry["name"]: read_version(entry) for entry in self._spec["versions"]}
-        self._schemas: Mapping[str, Schema] = {self._in(name): each.schema for name, each in self._versions.items()}
+        self._schemas: Mapping[str, Schema] = {
+            self._in(name): version.schema for name, version in self._versions.items()
+        }
         self._kind_schemas = custom_kind_schemas(
             self._names["kind"],
-            {version: each.raw or None for version, each in self._schemas.items()},
+            {version: schema.raw or None for version, schema in self._schemas.items()},
             preserves_unknown=self._preserves_unknown,
         )
         self._stored = next(entry["name"] for entry in self._spec["versions"] if entry.get("storage"))
@@ -197,8 +199,8 @@ class _Definition:
             list_kind=self._names.get("listKind", ""),
             verbs=TERMINATING_VERBS if self._is_terminating else ALL_VERBS,
             subresources={
-                each.name: each
-                for each, is_there in ((STATUS, version.has_status), (SCALE, version.scale is not None))
+                subresource.name: subresource
+                for subresource, is_there in ((STATUS, version.has_status), (SCALE, version.scale is not None))
                 if is_there
             },
             read_body=bodies.read_body,

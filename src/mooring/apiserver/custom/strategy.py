@@ -20,19 +20,19 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from mooring.api.document import Document
+from mooring.api.document import Document, same_json
 from mooring.api.field_errors import NO_PATH, quoted
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.pruning import fill_defaults, validate_embedded
 from mooring.apiserver.custom.rules import SchemaRules, rules_of
-from mooring.apiserver.custom.scaling import ScalePaths, validate_actual, validate_wanted
-from mooring.apiserver.custom.schema import CorrelatedValue, Schema, read_schema, same_json
+from mooring.apiserver.custom.scaling import ScalePaths, validate_spec_replicas, validate_status_replicas
+from mooring.apiserver.custom.schema import CorrelatedValue, Schema, read_schema
 from mooring.apiserver.custom.value_rules import ValueRules, validate_value
 from mooring.apiserver.errors import forbidden, invalid_object
 from mooring.apiserver.strategy import Strategy, keep
 from mooring.apiserver.validation.fields import FieldError, FieldErrorType, duplicate, invalid
-from mooring.apiserver.validation.metadata import validate_object_meta_update
+from mooring.apiserver.validation.metadata import STANDARD_FINALIZERS, validate_object_meta_update
 from mooring.apiserver.validation.names import qualified_name_errors
 from mooring.apiserver.wire.custom_bodies import go_numbers
 
@@ -124,7 +124,6 @@ def _repeated(items: list[Any]) -> list[int]:
     return found
 
 
-_STANDARD = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 _ADVICE = "to avoid accidental conflicts with other finalizer writers"
 
 
@@ -137,7 +136,7 @@ def finalizer_warnings(metadata: Document, old: Document | None) -> list[str]:
 
 def _oddities(name: str) -> list[str]:
     found = list(qualified_name_errors(name))
-    if "/" not in name and name not in _STANDARD:
+    if "/" not in name and name not in STANDARD_FINALIZERS:
         path = " including a path (/)" if "." in name else ""
         found.append(f"prefer a domain-qualified finalizer name{path} {_ADVICE}")
     return found
@@ -202,7 +201,7 @@ class CustomStrategy(Strategy):
         obj["metadata"]["generation"] = 1
 
     def validate(self, obj: Document, call: Call) -> list[FieldError]:
-        self._check_kind(obj)
+        check_kind(self.kind, obj)
         errors = self.validate_meta(obj)
         errors += validate_value(self.version.values, obj)
         errors += self._validate_scale(obj)
@@ -220,7 +219,7 @@ class CustomStrategy(Strategy):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        self._check_kind(obj)
+        check_kind(self.kind, obj)
         schema, pair = self.version.schema, CorrelatedValue(obj, old, self.version.schema)
         errors = validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")
         errors += validate_value(self.version.values, obj, "", pair)
@@ -234,10 +233,7 @@ class CustomStrategy(Strategy):
 
     def _validate_scale(self, obj: Document) -> list[FieldError]:
         paths = self.version.scale
-        return [] if paths is None else validate_wanted(obj, paths) + validate_actual(obj, paths)
-
-    def _check_kind(self, obj: Document) -> None:
-        check_kind(self.kind, obj)
+        return [] if paths is None else validate_spec_replicas(obj, paths) + validate_status_replicas(obj, paths)
 
 
 class CustomStatusStrategy(Strategy):
@@ -287,7 +283,7 @@ class CustomStatusStrategy(Strategy):
         if "status" in obj and version.status_values is not None:
             errors += validate_value(version.status_values, obj["status"], "status", pair.field("status"))
         if version.scale is not None:
-            errors += validate_actual(obj, version.scale)
+            errors += validate_status_replicas(obj, version.scale)
         errors += _validate_new_list_type(obj, old, version)
         return errors + validate_rule(version, errors, obj, old, pair, call)
 

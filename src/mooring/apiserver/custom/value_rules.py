@@ -21,10 +21,10 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from mooring.api.cel.patterns import PatternBudget, PatternWorkExceeded, compile_pattern
-from mooring.api.document import Document
+from mooring.api.document import Document, same_json
 from mooring.api.field_errors import NO_PATH, go_json, quoted
 from mooring.apiserver.custom.formats import check_of, known_format
-from mooring.apiserver.custom.schema import CorrelatedValue, json_identity, same_json
+from mooring.apiserver.custom.schema import CorrelatedValue, json_identity
 from mooring.apiserver.validation.fields import (
     FieldError,
     Verbatim,

@@ -22,7 +22,7 @@ from typing import Any
 from mooring.api.field_errors import quoted
 from mooring.api.kinds import ENDPOINTS
 from mooring.apiserver.access.authorization import Attributes, path_attributes, require
-from mooring.apiserver.access.impersonation import Impersonation, wanted_user
+from mooring.apiserver.access.impersonation import Impersonation, requested_user
 from mooring.apiserver.access.reviews import FieldSelectorError, parse_field_equalities
 from mooring.apiserver.call import Call
 from mooring.apiserver.errors import method_not_allowed, no_such_thing, store_error_status
@@ -208,9 +208,9 @@ class RequestHandler:
         if not _is_long_running(info):
             incoming.query.check_timeout()
         attributes = _attributes(user, info, incoming)
-        wanted = wanted_user(request.headers(b"impersonate-"))
-        if wanted is not None:
-            user = self._impersonation.impersonated(wanted, attributes)
+        requested = requested_user(request.headers(b"impersonate-"))
+        if requested is not None:
+            user = self._impersonation.impersonated(requested, attributes)
             attributes = replace(attributes, user=user)
         if NODES_GROUP in user.groups:
             await self._api_server.node_graph.wait_filled()
@@ -289,8 +289,8 @@ class RequestHandler:
         return with_warnings(reply, call.warnings)
 
     def _nothing_there(self, info: RequestInfo, incoming: IncomingRequest) -> Reply:
-        knows_group = self._api_server.knows_group(info.api_version)
-        return negotiated_error(incoming, no_such_thing()) if knows_group else page_not_found()
+        is_built_in = self._api_server.discovery.is_built_in_group(info.group)
+        return negotiated_error(incoming, no_such_thing()) if is_built_in else page_not_found()
 
     async def _object_reply(
         self, resource: Resource, call: Call, info: RequestInfo, incoming: IncomingRequest

@@ -6,9 +6,7 @@ Input: an address without a resource. Output: its reply.
 2. /apis and the path of a group answer every method, as in kube-apiserver; other paths GET only.
 3. An OpenAPI path with the current hash may be cached forever; one with an old hash is redirected. The index has the
    content type text, as in kube-apiserver.
-4. `?verbose` lists every health check, `?exclude=NAME` skips one, `/readyz/NAME` runs one. The reason of a failed check
-   goes to the log, not to the client.
-5. Pages of components (`ApiServer.component_pages`) are served at their paths. /metrics contains those metrics of
+4. Pages of components (`ApiServer.component_pages`) are served at their paths. /metrics contains those metrics of
    components whose names the server does not have itself.
 """
 
@@ -23,22 +21,13 @@ from mooring.api.document import Document
 from mooring.apiserver.discovery import AGGREGATED_KIND, AGGREGATED_VERSION, Discovery
 from mooring.apiserver.errors import method_not_allowed, no_such_thing
 from mooring.apiserver.http.metrics import CONTENT_TYPE, RequestMetrics, merged_metrics
-from mooring.apiserver.http.rendering import (
-    JSON,
-    TEXT,
-    YAML,
-    Reply,
-    error_reply,
-    json_reply,
-    page_not_found,
-    page_reply,
-    text_reply,
-)
-from mooring.apiserver.http.request import IncomingRequest, Query, RequestInfo
+from mooring.apiserver.http.rendering import TEXT, Reply, error_reply, json_reply, page_not_found, page_reply
+from mooring.apiserver.http.request import IncomingRequest, RequestInfo
 from mooring.apiserver.openapi.documents import EncodedDocument, OpenApi
-from mooring.apiserver.server import PLAN_PAGE, ApiServer, Health
-from mooring.apiserver.wire.media import check_producible, is_pretty, negotiate, negotiate_discovery
+from mooring.apiserver.server import PLAN_PAGE, ApiServer
+from mooring.apiserver.wire.media import JSON, YAML, check_producible, is_pretty, negotiate, negotiate_discovery
 from mooring.apiserver.wire.yaml_text import written_yaml
+from mooring.serving.endpoints import health_pages, ping
 from mooring.serving.pages import PageRequest, PageResponse, not_found
 from mooring.serving.server import Page
 from mooring.serving.users import User
@@ -159,10 +148,10 @@ def _only_protobuf(incoming: IncomingRequest) -> bool:
 
 
 def _at_its_hash(written: EncodedDocument, path: str, incoming: IncomingRequest) -> Reply:
-    wanted = incoming.query.text("hash")
-    if not wanted:
+    digest = incoming.query.text("hash")
+    if not digest:
         return _document(written, incoming)
-    if wanted != written.digest:
+    if digest != written.digest:
         return Reply(301, b"", "", [("Location", f"{path}?hash={written.digest}"), ("ETag", f'"{written.digest}"')])
     return _document(written, incoming, [("Cache-Control", "public, immutable")])
 
@@ -177,31 +166,6 @@ def _document(
     if f'"{written.digest}"' in incoming.header(b"if-none-match"):
         return Reply(304, b"", "", headers)
     return Reply(200, written.body, JSON, headers)
-
-
-def health_reply(health: Health, path: str, name: str, query: Query) -> Reply:
-    """The reply for `/livez`, `/livez/ping` and so on."""
-    checks = health.checks(path)
-    if name:
-        if name not in checks:
-            return page_not_found()
-        return text_reply(200, "ok") if checks[name]() else text_reply(500, "internal server error: check failed\n")
-    excluded = [text for text in query.texts("exclude") if text in checks]
-    lines: list[str] = []
-    failed: list[str] = []
-    for each, check in checks.items():
-        if each in excluded:
-            lines.append(f"[+]{each} excluded: ok")
-        elif check():
-            lines.append(f"[+]{each} ok")
-        else:
-            failed.append(each)
-            lines.append(f"[-]{each} failed: reason withheld")
-    if failed:
-        return text_reply(500, "\n".join([*lines, f"{path} check failed", ""]))
-    if not query.has("verbose"):
-        return text_reply(200, "ok")
-    return text_reply(200, "\n".join([*lines, f"{path} check passed", ""]))
 
 
 _HEALTH = ("healthz", "livez", "readyz")
@@ -240,9 +204,7 @@ class NonResourcePaths:
         parts = [part for part in info.path.split("/") if part]
         first = parts[0] if parts else ""
         if first in _HEALTH:
-            if "//" in info.path or info.path.endswith("/"):
-                return page_not_found()
-            return health_reply(self._api_server.health, first, "/".join(parts[1:]), incoming.query)
+            return page_reply(self._health(first, PageRequest(incoming.method, info.path, incoming.query.everything())))
         match parts:
             case [] | ["index.html"]:
                 return self._paths()
@@ -266,6 +228,11 @@ class NonResourcePaths:
                 return Reply(200, keys.body, _KEYS_TYPE, [_CACHED])
             case _:
                 return await self._component_page(info, incoming, user)
+
+    def _health(self, name: str, request: PageRequest) -> PageResponse:
+        checks = {"ping": ping, **(self._api_server.ready_checks if name == "readyz" else {})}
+        page = health_pages({name: checks}).get(request.path)
+        return not_found() if page is None else page(request)
 
     async def _component_page(self, info: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
         page = self._api_server.component_pages.get(info.path)

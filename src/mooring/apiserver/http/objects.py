@@ -29,7 +29,7 @@ from mooring.apiserver.registry import patches, scale
 from mooring.apiserver.registry.binding import bind
 from mooring.apiserver.registry.delete import checked_delete_options
 from mooring.apiserver.registry.eviction import evict
-from mooring.apiserver.registry.pod_log import kubelet_address, open_log, read_log_options
+from mooring.apiserver.registry.pod_log import kubelet_address, open_log
 from mooring.apiserver.registry.update import Changed, put
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import ApiServer, issue_token
@@ -123,8 +123,8 @@ class ObjectRequests:
         self, resource: Resource, call: Call, incoming: IncomingRequest, rendering: Rendering
     ) -> Reply:
         data = await incoming.body()
-        wanted = await self._api_server.read_other(call, data, incoming.content_type, SCALE_VERSION, "Scale")
-        return rendering.written(200, _SCALES, await scale.put_scale(self._api_server.context, resource, call, wanted))
+        sent = await self._api_server.read_other(call, data, incoming.content_type, SCALE_VERSION, "Scale")
+        return rendering.written(200, _SCALES, await scale.put_scale(self._api_server.context, resource, call, sent))
 
     async def patch(self, resource: Resource, call: Call, incoming: IncomingRequest, rendering: Rendering) -> Reply:
         form = _PATCH_FORMS.get(incoming.content_type)
@@ -134,17 +134,17 @@ class ObjectRequests:
         try:
             data = await incoming.body()
             call.size_bytes = len(data)
-            wanted = await self._worker.run(len(data), read_patch, data, form, call)
+            requested_patch = await self._worker.run(len(data), read_patch, data, form, call)
         except BadRequestError:
             if form is not PatchForm.APPLY:  # a missing object is reported before errors of the patch
                 await self._api_server.reader.get(resource, call.namespace, call.name, "")
             raise
         if call.subresource == "scale":
             read_scale = self._api_server.other_document_reader(SCALE_VERSION, "Scale")
-            scaled = await scale.patch_scale(self._api_server.context, resource, call, wanted, read_scale)
+            scaled = await scale.patch_scale(self._api_server.context, resource, call, requested_patch, read_scale)
             return rendering.written(200, _SCALES, scaled)
         read = self._api_server.document_reader(resource, form)
-        changed = await patches.patch(self._api_server.context, resource, call, wanted, read)
+        changed = await patches.patch(self._api_server.context, resource, call, requested_patch, read)
         return await self._changed(rendering, resource, call, changed)
 
     # ---------------------------------------------------------------------------------------------- deleting
@@ -169,9 +169,9 @@ class ObjectRequests:
             if index % DELETIONS_AT_ONCE == 0:
                 await self._api_server.clock.wait(0)  # a store in memory never waits
             metadata = cast(Document, decoded(raw))["metadata"]
-            one = replace(call, name=metadata["name"], namespace=metadata.get("namespace", ""))
+            deletion = replace(call, name=metadata["name"], namespace=metadata.get("namespace", ""))
             try:
-                await deleting.delete(self._api_server.context, resource, one, options)
+                await deleting.delete(self._api_server.context, resource, deletion, options)
             except NotFoundError:
                 continue
         return await self._listed(resource, rendering, listing)
@@ -253,7 +253,7 @@ class SubresourceRequests:
         return rendering.document(201, created_status())
 
     async def _log(self, call: Call, incoming: IncomingRequest) -> Reply:
-        options = read_log_options(incoming.query)
+        options = incoming.query.log_options()
         lines = await open_log(self._api_server.lookup, call, options, self._api_server.logs, self._api_server.kubelets)
         if lines is None:
             return Reply(204, b"", TEXT)

@@ -28,6 +28,10 @@ from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import ApiServer
 from mooring.apiserver.validation.fields import invalid
 from mooring.apiserver.wire.media import (
+    JSON,
+    SUPPORTED,
+    SUPPORTED_STREAMS,
+    YAML,
     NotAcceptableError,
     check_producible,
     is_pretty,
@@ -71,8 +75,6 @@ def _header(text: str) -> str:
     return f'299 - "{escaped}"'
 
 
-JSON = "application/json"
-YAML = "application/yaml"
 TEXT = "text/plain; charset=utf-8"
 NOT_CACHED = (("Cache-Control", "no-cache, private"),)
 """The default Cache-Control header."""
@@ -362,15 +364,12 @@ def _list_bytes(resource: Resource, metadata: Document, items: Sequence[bytes]) 
     return b"%b%b]}\n" % (head, b",".join(items))
 
 
-WATCHED = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
-
-
 def negotiated(
     api_server: ApiServer, incoming: IncomingRequest, *, is_watch: bool = False, is_list: bool = False
 ) -> Rendering:
     """The form that the client requests. Raises a 406."""
     accept = incoming.header(b"accept")
-    check_producible(accept, PRODUCED_WATCHABLE if is_watch or is_list else PRODUCED)
+    check_producible(accept, (*SUPPORTED, *SUPPORTED_STREAMS) if is_watch or is_list else SUPPORTED)
     negotiated = negotiate(accept, is_watch=is_watch)
     form = ObjectForm.OBJECT
     included = IncludeObject.METADATA
@@ -399,10 +398,6 @@ def negotiated_error(incoming: IncomingRequest, error: StatusError) -> Reply:
     if negotiated.is_pretty or is_pretty(incoming.query.text("pretty"), incoming.header(b"user-agent")):
         return replace(reply, body=msgspec.json.format(reply.body, indent=2))
     return reply
-
-
-PRODUCED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
-PRODUCED_WATCHABLE = (*PRODUCED, *WATCHED)
 
 
 def _included(text: str) -> IncludeObject:

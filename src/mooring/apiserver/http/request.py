@@ -38,10 +38,12 @@ from mooring.api.kinds import ALL_VERBS
 from mooring.apiserver.call import FieldValidation
 from mooring.apiserver.errors import invalid_object, method_not_supported, not_found
 from mooring.apiserver.registry.delete import META_GROUP, validate_dry_run
+from mooring.apiserver.registry.pod_log import LogOptions
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.selection import check_selectors
 from mooring.apiserver.validation.fields import FieldError, forbidden, not_supported, required
 from mooring.apiserver.validation.metadata import validate_field_manager
+from mooring.apiserver.wire.scalars import TimeFormatError, canonical_time
 from mooring.client.errors import BadRequestError, StatusError
 from mooring.serving.http.request import BodyTooLargeError, Request
 
@@ -170,6 +172,25 @@ class Query:
         if dry_runs := self.texts("dryRun"):
             options["dryRun"] = dry_runs
         return options
+
+    def log_options(self) -> LogOptions:
+        since_time = self.text("sinceTime") or None
+        if since_time is not None:
+            try:
+                since_time = canonical_time(since_time)
+            except TimeFormatError as error:
+                raise BadRequestError(str(error)) from None
+        return LogOptions(
+            container=self.text("container"),
+            follows=self.flag("follow"),
+            is_previous=self.flag("previous"),
+            since_s=self.integer("sinceSeconds"),
+            since_time=since_time,
+            has_timestamps=self.flag("timestamps"),
+            tail_lines=self.integer("tailLines"),
+            limit_bytes=self.integer("limitBytes"),
+            stream=self.text("stream"),
+        )
 
 
 def check_list_options(options: ListOptions) -> None:

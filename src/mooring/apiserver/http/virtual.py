@@ -17,12 +17,11 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD, Kind
-from mooring.api.schema.types import struct_named, struct_of_kind
+from mooring.api.schema.types import struct_named
 from mooring.apiserver.access import reviews
 from mooring.apiserver.admission.interface import Attempt
-from mooring.apiserver.apply.kind_schema import kind_schema_of_struct
 from mooring.apiserver.apply.managers import UPDATE, manager_id
-from mooring.apiserver.apply.update import write_managed_fields
+from mooring.apiserver.apply.update import write_first_managed_fields
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.discovery import PLAN, REVIEWS
 from mooring.apiserver.errors import forbidden, invalid_kind, method_not_allowed
@@ -109,10 +108,10 @@ class VirtualResources:
             name = metadata.get("name", "")
             calls.append(replace(call, kind=POD, namespace=namespace, name=name, is_dry_run=True, prior_errors=[]))
         await context.worker.run(size_bytes, _default_all, strategy, pods)
-        for number, (pod, each) in enumerate(zip(pods, calls, strict=True)):
+        for number, (pod, pod_call) in enumerate(zip(pods, calls, strict=True)):
             if number % ADMITTED_AT_ONCE == 0:
                 await self._api_server.clock.wait(0)  # admission plugins need not wait
-            await context.admission.admit(Attempt(Operation.CREATE, each, pod, None))
+            await context.admission.admit(Attempt(Operation.CREATE, pod_call, pod, None))
         await context.worker.run(size_bytes, _validate_all, strategy, pods, calls)
 
     def _resource(self, kind: Kind) -> Resource:
@@ -156,10 +155,7 @@ class VirtualResources:
 
 
 def _stamp(kind: Kind, review: Document, call: Call) -> None:
-    struct = struct_of_kind(kind.api_version, kind.kind)
-    assert struct is not None, f"{kind} has no schema"
-    writer = manager_id(call.field_manager, UPDATE, kind.api_version, "")
-    write_managed_fields(kind_schema_of_struct(struct, kind.api_version, kind.kind), None, review, writer, call.now, ())
+    write_first_managed_fields(review, manager_id(call.field_manager, UPDATE, kind.api_version, ""), call.now)
 
 
 # --- plans --------------------------------------------------------------------------------------------------------
@@ -182,8 +178,8 @@ def _plan_status(body: bytes) -> Document:
 
 
 def _default_all(strategy: Strategy, objects: list[Document]) -> None:
-    for each in objects:
-        strategy.default(each)
+    for obj in objects:
+        strategy.default(obj)
 
 
 def _validate_all(strategy: Strategy, pods: list[Document], calls: list[Call]) -> None:

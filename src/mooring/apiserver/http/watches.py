@@ -21,12 +21,13 @@ import msgspec
 from mooring.api.caches import BoundedCache
 from mooring.apiserver.call import Call
 from mooring.apiserver.http.broadcasts import Broadcasts, WatchSubscriber, position_after, position_of
-from mooring.apiserver.http.rendering import JSON, NOT_CACHED, ObjectForm, Rendering, status_document
+from mooring.apiserver.http.rendering import NOT_CACHED, ObjectForm, Rendering, status_document
 from mooring.apiserver.http.request import ListOptions, RequestLimits, check_list_options
 from mooring.apiserver.registry.reading import watch_revision
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import ApiServer
 from mooring.apiserver.wire.canonical import canonical
+from mooring.apiserver.wire.media import JSON
 from mooring.client.errors import StatusError
 from mooring.client.interface import Change, Selection, Watch, WatchEvent
 from mooring.kit.clock import Clock

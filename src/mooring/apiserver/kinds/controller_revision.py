@@ -10,19 +10,17 @@ from mooring.apiserver.validation.fields import FieldError, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.schema_rules import struct_rules
 
+_RULES = struct_rules("apps", "ControllerRevision")
+
 
 def validate_controller_revision(obj: Document) -> list[FieldError]:
-    errors = validate_revision_number(obj)
+    errors = _RULES.validate(obj, "")
     data = obj.get("data")
     if data is None:
         errors.append(required("data", "data is mandatory"))
     elif not isinstance(data, dict):
         errors.append(required("data", "data must be a valid JSON object"))
     return errors
-
-
-def validate_revision_number(obj: Document) -> list[FieldError]:
-    return struct_rules("apps", "ControllerRevision").validate(obj, "")
 
 
 def validate_revision_data(obj: Document, old: Document) -> list[FieldError]:
@@ -55,7 +53,7 @@ class ControllerRevisionStrategy(Strategy):
 
     def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         errors = self.validate_meta(obj)
-        errors += validate_revision_number(obj)
+        errors += _RULES.validate(obj, "")
         errors += validate_revision_data(obj, old)
         return errors
 

@@ -60,20 +60,13 @@ class CSIStorageCapacityStrategy(Strategy):
         errors += self.validate_meta_update(obj, old)
         return errors + validate_storage_capacity_update(obj, old)
 
-    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return _csi_storage_capacity_warnings(obj)
-
-    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return _csi_storage_capacity_warnings(obj)
-
-
-def _csi_storage_capacity_warnings(obj: Document) -> list[str]:
-    selector = obj.get("nodeTopology") or {}
-    return node_selector_term_warnings(selector, "nodeTopology") + [
-        f"nodeTopology.matchLabels.{key}: {DEPRECATED_NODE_LABELS[key]}"
-        for key in selector.get("matchLabels") or ()
-        if key in DEPRECATED_NODE_LABELS
-    ]
+    def warnings(self, obj: Document) -> list[str]:
+        selector = obj.get("nodeTopology") or {}
+        return node_selector_term_warnings(selector, "nodeTopology") + [
+            f"nodeTopology.matchLabels.{key}: {DEPRECATED_NODE_LABELS[key]}"
+            for key in selector.get("matchLabels") or ()
+            if key in DEPRECATED_NODE_LABELS
+        ]
 
 
 STRATEGY = CSIStorageCapacityStrategy

@@ -150,9 +150,6 @@ class DaemonSetStatusStrategy(StatusStrategy):
         super().prepare_for_update(obj, old, call)
         _set_template_generation(obj, _template_generation(old))
 
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_daemon_set_status(obj.get("status") or {}, old.get("status") or {}, "status")
-
 
 class DaemonSetStrategy(WorkloadStrategy):
     table = KindTable(
@@ -219,6 +216,9 @@ class DaemonSetStrategy(WorkloadStrategy):
 
     def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         return validate_daemon_set_update(obj["spec"], old["spec"], "spec")
+
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        return validate_daemon_set_status(obj.get("status") or {}, old.get("status") or {}, "status")
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         if _template_generation(obj) == _template_generation(old):

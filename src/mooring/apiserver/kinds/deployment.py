@@ -154,9 +154,6 @@ class DeploymentStatusStrategy(StatusStrategy):
         super().prepare_for_update(obj, old, call)
         keep(obj["metadata"], old["metadata"], "labels")
 
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_deployment_status(obj.get("status") or {}, old.get("status") or {}, "status")
-
 
 class DeploymentKindStrategy(WorkloadStrategy):
     table = KindTable(
@@ -208,6 +205,9 @@ class DeploymentKindStrategy(WorkloadStrategy):
     def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         spec, old_spec = obj["spec"], old["spec"]
         return validate_deployment_update(spec, old_spec, "spec") if spec is not old_spec else []
+
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        return validate_deployment_status(obj.get("status") or {}, old.get("status") or {}, "status")
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return pod_name_warnings(obj["metadata"]["name"]) + super().warnings_on_create(obj, call)

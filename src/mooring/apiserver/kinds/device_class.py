@@ -13,8 +13,6 @@ from mooring.apiserver.tables import NAME_AND_AGE
 from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.apiserver.validation.names import long_name_errors
 
-DEVICE_CLASS_TABLE = NAME_AND_AGE
-
 
 def validate_device_class(spec: Document, old: Document | None, path: str) -> list[FieldError]:
     errors = validate_selectors(spec.get("selectors") or (), f"{path}.selectors")
@@ -35,7 +33,7 @@ def validate_device_class(spec: Document, old: Document | None, path: str) -> li
 class DeviceClassStrategy(Strategy):
     counts_changes_of_meaning = True
     is_costly = True
-    table = DEVICE_CLASS_TABLE
+    table = NAME_AND_AGE
 
     def name_errors(self, name: str, is_prefix: bool) -> Sequence[str]:
         return long_name_errors(name, is_prefix)

@@ -27,7 +27,6 @@ from mooring.apiserver.validation.addresses import (
 from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, required, too_many
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors
 from mooring.apiserver.validation.schema_rules import struct_rules
-from mooring.apiserver.validation.selectors import validate_label_name
 
 FQDN = "FQDN"
 ADDRESSES_MAX = 100
@@ -67,14 +66,11 @@ def _validate_endpoint_slice_ports(ports: Sequence[Document], path: str) -> list
     seen: set[str] = set()
     for index, port in enumerate(ports):
         here, name = f"{path}[{index}]", port.get("name", "")
-        if name:
-            errors += [invalid(f"{here}.name", name, text) for text in dns_label_errors(name)]
+        errors += _PORT.validate(port, here, "name")
         if name in seen:
             errors.append(duplicate(f"{here}.name", name))
         seen.add(name)
-        errors += _PORT.validate(port, here, "protocol")
-        if (application := port.get("appProtocol")) is not None:
-            errors += validate_label_name(application, f"{here}.appProtocol")
+        errors += _PORT.validate(port, here, "protocol", "appProtocol")
     return errors
 
 
@@ -141,11 +137,11 @@ def _validate_domain_name(name: str, path: str) -> list[FieldError]:
 def _validate_hints(hints: Document, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for field, name_errors in (("forZones", label_value_errors), ("forNodes", dns_subdomain_errors)):
-        wanted, here = hints.get(field) or (), f"{path}.{field}"
-        if len(wanted) > HINTS_MAX:
-            return [*errors, too_many(here, len(wanted), HINTS_MAX)]
+        field_hints, here = hints.get(field) or (), f"{path}.{field}"
+        if len(field_hints) > HINTS_MAX:
+            return [*errors, too_many(here, len(field_hints), HINTS_MAX)]
         seen: set[str] = set()
-        for index, hint in enumerate(wanted):
+        for index, hint in enumerate(field_hints):
             name = hint.get("name", "")
             if name in seen:
                 errors.append(duplicate(f"{here}[{index}].name", name))

@@ -9,10 +9,7 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables import AGE, NAME, NONE, SHOWN_MAX, Cell, KindTable, age, column, cut_short
 from mooring.apiserver.validation.addresses import ip_warnings, validate_endpoint_ip, validate_ip
-from mooring.apiserver.validation.fields import FieldError, invalid, required
-from mooring.apiserver.validation.names import (
-    dns_label_errors,
-)
+from mooring.apiserver.validation.fields import FieldError, required
 from mooring.apiserver.validation.schema_rules import struct_rules
 
 _ADDRESS = struct_rules("core", "EndpointAddress")
@@ -45,12 +42,7 @@ def _validate_address(address: Document, path: str) -> list[FieldError]:
 
 
 def _validate_endpoints_port(port: Document, path: str, needs_name: bool) -> list[FieldError]:
-    errors: list[FieldError] = []
-    name = port.get("name")
-    if name:
-        errors += [invalid(f"{path}.name", name, text) for text in dns_label_errors(name)]
-    elif needs_name:
-        errors.append(required(f"{path}.name"))
+    errors = [required(f"{path}.name")] if needs_name and not port.get("name") else []
     return errors + _PORT.validate(port, path)
 
 
@@ -63,7 +55,7 @@ def _endpoints_cells(endpoints: Document, now_s: float) -> list[Cell]:
 
 def _endpoint_addresses(subsets: list[Document] | tuple[()]) -> Iterator[str]:
     for subset in subsets:
-        addresses = [each["ip"] for each in subset.get("addresses") or ()]
+        addresses = [address["ip"] for address in subset.get("addresses") or ()]
         ports = subset.get("ports")
         if not ports:
             yield from addresses  # of a headless service
@@ -96,23 +88,16 @@ class EndpointsStrategy(Strategy):
             errors += validate_subsets(obj)
         return errors
 
-    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return _endpoints_warnings(obj)
-
-    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return _endpoints_warnings(obj)
-
-
-def _endpoints_warnings(endpoints: Document) -> list[str]:
-    if (endpoints["metadata"].get("labels") or {}).get(MANAGED_BY_LABEL) == CONTROLLER_NAME:
-        return []
-    return [
-        text
-        for index, subset in enumerate(endpoints.get("subsets") or ())
-        for field in ("addresses", "notReadyAddresses")
-        for position, address in enumerate(subset.get(field) or ())
-        for text in ip_warnings(address["ip"], f"subsets[{index}].{field}[{position}].ip")
-    ]
+    def warnings(self, obj: Document) -> list[str]:
+        if (obj["metadata"].get("labels") or {}).get(MANAGED_BY_LABEL) == CONTROLLER_NAME:
+            return []
+        return [
+            text
+            for index, subset in enumerate(obj.get("subsets") or ())
+            for field in ("addresses", "notReadyAddresses")
+            for position, address in enumerate(subset.get(field) or ())
+            for text in ip_warnings(address["ip"], f"subsets[{index}].{field}[{position}].ip")
+        ]
 
 
 STRATEGY = EndpointsStrategy

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mooring.api.document import Document
-from mooring.api.quantity import INT64_MAX, Quantity, parse_quantity
+from mooring.api.quantity import MILLI_VALUE_MAX, Quantity, parse_quantity
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import round_amounts
 from mooring.apiserver.kinds.pod.resources import (
@@ -28,7 +28,6 @@ _FIELDS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 
 POD, CONTAINER, CLAIM = "Pod", "Container", "PersistentVolumeClaim"
 STANDARD_TYPES = (POD, CONTAINER, CLAIM)
-MILLI_VALUE_MAX = INT64_MAX // 1000
 """Amounts up to here are compared in thousandths."""
 
 
@@ -146,9 +145,9 @@ def _validate_ratio(
     if ratio < _ONE:
         errors.append(invalid(path, str(ratio), f"ratio {ratio} is less than 1"))
     if least is not None and most is not None:
-        wanted, limit = _ratios(least, most, ratio)
-        if wanted > limit:
-            detail = f"ratio {ratio} is greater than max/min = {limit:f}"
+        ratio_value, ratio_max = _ratios(least, most, ratio)
+        if ratio_value > ratio_max:
+            detail = f"ratio {ratio} is greater than max/min = {ratio_max:f}"
             errors.append(invalid(path, str(ratio), detail))
     return errors
 

@@ -11,19 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
+from mooring.api.well_known import NAMESPACE_FINALIZER
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.fields import FieldError, invalid
-from mooring.apiserver.validation.metadata import FOREGROUND_FINALIZER, ORPHAN_FINALIZER, name_is_dns_label
+from mooring.apiserver.validation.metadata import STANDARD_FINALIZERS, name_is_dns_label
 from mooring.apiserver.validation.names import qualified_name_errors
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 
-KUBERNETES_FINALIZER = "kubernetes"
 ACTIVE, TERMINATING = "Active", "Terminating"
 
-_STANDARD_FINALIZERS = (KUBERNETES_FINALIZER, ORPHAN_FINALIZER, FOREGROUND_FINALIZER)
 _UNKNOWN_FINALIZER = "name is neither a standard finalizer name nor is it fully qualified"
 
 
@@ -57,7 +56,7 @@ def validate_namespace_status(namespace: Document) -> list[FieldError]:
 
 def _validate_finalizer(name: str, path: str) -> list[FieldError]:
     errors = [invalid(path, name, text) for text in qualified_name_errors(name)]
-    if "/" not in name and name not in _STANDARD_FINALIZERS:
+    if "/" not in name and name not in STANDARD_FINALIZERS:
         errors.append(invalid(path, name, _UNKNOWN_FINALIZER))
     return errors
 
@@ -106,8 +105,8 @@ class NamespaceStrategy(Strategy):
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["status"] = {"phase": ACTIVE}
         finalizers = obj["spec"].get("finalizers") or []
-        if KUBERNETES_FINALIZER not in finalizers:
-            obj["spec"]["finalizers"] = [*finalizers, KUBERNETES_FINALIZER]
+        if NAMESPACE_FINALIZER not in finalizers:
+            obj["spec"]["finalizers"] = [*finalizers, NAMESPACE_FINALIZER]
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_namespace(obj)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 
 from mooring.api.document import Document
-from mooring.api.field_errors import quoted
+from mooring.api.field_errors import json_type, quoted
 from mooring.api.labels import label_value_errors
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import round_amounts
@@ -21,18 +21,8 @@ from mooring.apiserver.kinds.pod.resources import validate_positive, validate_re
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables import AGE, NAME, NONE, UNKNOWN, Cell, KindTable, age, column, wide
 from mooring.apiserver.validation.addresses import are_of_both_families, parse_range, range_warnings, validate_range
-from mooring.apiserver.validation.fields import (
-    FieldError,
-    FieldErrorType,
-    duplicate,
-    forbidden,
-    invalid,
-    required,
-)
-from mooring.apiserver.validation.names import (
-    DNS_SUBDOMAIN_LENGTH_MAX,
-    qualified_name_errors,
-)
+from mooring.apiserver.validation.fields import FieldError, FieldErrorType, duplicate, forbidden, invalid, required
+from mooring.apiserver.validation.names import DNS_SUBDOMAIN_LENGTH_MAX, qualified_name_errors
 from mooring.apiserver.validation.schema_rules import enum_values, struct_rules
 from mooring.apiserver.validation.values import internal_value, json_error
 
@@ -238,7 +228,7 @@ def _validate_taints_annotation(text: str, path: str) -> list[FieldError]:
     error = json_error(text.encode())
     taints = json.loads(text) if not error else None
     if not error and taints is not None and not isinstance(taints, list):
-        error = f"json: cannot unmarshal {_json_type(taints)} into Go value of type []core.Taint"
+        error = f"json: cannot unmarshal {json_type(taints)} into Go value of type []core.Taint"
     if error:
         return [invalid(path, TAINTS_ANNOTATION, error)]
     # Go matches the names of fields whatever their case.
@@ -260,18 +250,6 @@ def _validate_avoid_pods(text: str, path: str) -> list[FieldError]:
         elif not controller.get("controller"):
             errors.append(invalid(f"{here}.PodController.Controller", False, "must point to a controller"))
     return errors
-
-
-def _json_type(value: object) -> str:
-    match value:
-        case bool():
-            return "bool"
-        case str():
-            return "string"
-        case dict():
-            return "object"
-        case _:
-            return "number"
 
 
 # --- table -------------------------------------------------------------------------------------------------------
@@ -321,12 +299,20 @@ def _address_cell(status: Document, type_name: str) -> str:
     return NONE
 
 
-def node_selector_term_warnings(term: Document, path: str) -> list[str]:
-    return [
-        f"{path}.matchExpressions[{index}].key: {key} is {DEPRECATED_NODE_LABELS[key]}"
-        for index, expression in enumerate(term.get("matchExpressions") or ())
-        if (key := expression.get("key", "")) in DEPRECATED_NODE_LABELS
-    ]
+def node_selector_term_warnings(term: Document, path: str, *, checks_values: bool = False) -> list[str]:
+    """Warnings about a term that selects nodes."""
+    warnings: list[str] = []
+    for index, expression in enumerate(term.get("matchExpressions") or ()):
+        here, key = f"{path}.matchExpressions[{index}]", expression.get("key", "")
+        if key in DEPRECATED_NODE_LABELS:
+            warnings.append(f"{here}.key: {key} is {DEPRECATED_NODE_LABELS[key]}")
+        if checks_values:
+            warnings += [
+                f"{here}.values[{position}]: {value} is invalid, {text}"
+                for position, value in enumerate(expression.get("values") or ())
+                for text in label_value_errors(value)
+            ]
+    return warnings
 
 
 # --- strategy ----------------------------------------------------------------------------------------------------
@@ -339,9 +325,6 @@ class NodeStatusStrategy(StatusStrategy):
         keep(obj, old, "spec")
         if "config" not in old["status"]:
             obj["status"].pop("config", None)
-
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_node_update(obj, old)
 
 
 class NodeStrategy(Strategy):
@@ -399,7 +382,10 @@ class NodeStrategy(Strategy):
         errors += self.validate_meta_update(obj, old)
         return errors + validate_node_update(obj, old)
 
-    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        return validate_node_update(obj, old)
+
+    def warnings(self, obj: Document) -> list[str]:
         spec = obj["spec"]
         warnings = []
         if "configSource" in spec:
@@ -409,9 +395,6 @@ class NodeStrategy(Strategy):
         for index, value in enumerate(spec.get("podCIDRs") or ()):
             warnings += range_warnings(value, f"spec.podCIDRs[{index}]")
         return warnings
-
-    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return self.warnings_on_create(obj, call)
 
     def selectable_fields(self, obj: Document) -> dict[str, str]:
         return {"spec.unschedulable": "true" if obj["spec"].get("unschedulable") else "false"}

@@ -7,17 +7,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from posixpath import normpath
 
 from mooring.api.document import Document
-from mooring.api.labels import label_value_errors
 from mooring.api.quantity import quantity_value
+from mooring.api.storage import STORAGE_CLASS_BETA
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.node import node_selector_term_warnings
-from mooring.apiserver.kinds.pod.defaults import round_amounts
+from mooring.apiserver.kinds.pod.defaults import SOURCE_DEFAULTS, round_amounts
 from mooring.apiserver.kinds.pod.resources import validate_positive_quantity
-from mooring.apiserver.kinds.pod.scheduling import validate_node_selector
+from mooring.apiserver.kinds.pod.scheduling import has_invalid_node_values, validate_node_selector
 from mooring.apiserver.kinds.volume_sources import PERSISTENT_SOURCES, validate_sources
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables import AGE, NAME, UNSET, Cell, KindTable, access_modes_text, age, column, wide
@@ -26,14 +25,6 @@ from mooring.apiserver.validation.metadata import IMMUTABLE, validate_immutable
 from mooring.apiserver.validation.names import dns_subdomain_errors
 from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules
 from mooring.apiserver.validation.values import internal_diff, internal_value
-
-_SOURCE_DEFAULTS: Mapping[str, Mapping[str, object]] = {
-    "hostPath": {"type": ""},
-    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
-    "iscsi": {"iscsiInterface": "default"},
-    "azureDisk": {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"},
-    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
-}
 
 ACCESS_MODES = sorted_enum_values("core", "PersistentVolumeAccessMode")
 SINGLE_POD = "ReadWriteOncePod"
@@ -65,10 +56,9 @@ _MOUNT_OPTION_SOURCES = (
     "photonPersistentDisk",
 )
 
-STORAGE_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 _DEPRECATED_ANNOTATIONS = {
-    STORAGE_CLASS_ANNOTATION: 'deprecated since v1.8; use "storageClassName" attribute instead',
+    STORAGE_CLASS_BETA: 'deprecated since v1.8; use "storageClassName" attribute instead',
     MOUNT_OPTIONS_ANNOTATION: 'deprecated since v1.31; use "mountOptions" attribute instead',
 }
 _DEPRECATED_SOURCES = {
@@ -94,7 +84,7 @@ def default_volume_spec(spec: Document) -> None:
 
 
 def default_volume_source(spec: Document) -> None:
-    for source, defaults in _SOURCE_DEFAULTS.items():
+    for source, defaults in SOURCE_DEFAULTS.items():
         if source in spec:
             for field, value in defaults.items():
                 spec[source].setdefault(field, value)
@@ -103,11 +93,10 @@ def default_volume_source(spec: Document) -> None:
 # --- validation --------------------------------------------------------------------------------------------------
 
 
-def validate_volume(volume: Document, tolerates_label_values: bool = False) -> list[FieldError]:
+def validate_volume(volume: Document) -> list[FieldError]:
     """Field errors of the spec of a volume, and with its annotations."""
     name = volume["metadata"].get("name", "")
-    errors = validate_volume_spec(volume["spec"], name, "spec", tolerates_label_values=tolerates_label_values)
-    return errors + validate_mount_options(volume)
+    return validate_volume_spec(volume["spec"], name, "spec") + validate_mount_options(volume)
 
 
 def validate_volume_spec(
@@ -171,13 +160,7 @@ def validate_mount_options(volume: Document) -> list[FieldError]:
 
 def has_bad_label_values(volume: Document) -> bool:
     """Whether a stored volume selects nodes by invalid label values, which an update then may keep."""
-    required_terms = ((volume["spec"].get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms")
-    return any(
-        label_value_errors(value)
-        for term in required_terms or ()
-        for expression in term.get("matchExpressions") or ()
-        for value in expression.get("values") or ()
-    )
+    return has_invalid_node_values((volume["spec"].get("nodeAffinity") or {}).get("required") or {})
 
 
 # --- parts of the spec ------------------------------------------------------------------------------------------
@@ -342,9 +325,7 @@ def storage_cell(amounts: Document | None) -> str:
 def storage_class_cell(obj: Document, spec: Document) -> str:
     annotations = obj["metadata"].get("annotations") or {}
     return str(
-        annotations[STORAGE_CLASS_ANNOTATION]
-        if STORAGE_CLASS_ANNOTATION in annotations
-        else spec.get("storageClassName") or ""
+        annotations[STORAGE_CLASS_BETA] if STORAGE_CLASS_BETA in annotations else spec.get("storageClassName") or ""
     )
 
 
@@ -375,9 +356,6 @@ class PersistentVolumeStatusStrategy(StatusStrategy):
                 keep(status, old_status, "lastPhaseTransitionTime")
         elif since is None or since == old_since:
             status["lastPhaseTransitionTime"] = call.now
-
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return [] if obj["metadata"].get("resourceVersion") else [required("resourceVersion")]
 
 
 class PersistentVolumeStrategy(Strategy):
@@ -423,27 +401,27 @@ class PersistentVolumeStrategy(Strategy):
         # kube-apiserver validates the volume twice: as a new object and as an update.
         return [*errors, *validate_mount_options(obj), *errors, *validate_volume_update(obj, old)]
 
-    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return _persistent_volume_warnings(obj)
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        return [] if obj["metadata"].get("resourceVersion") else [required("resourceVersion")]
 
-    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return _persistent_volume_warnings(obj)
-
-
-def _persistent_volume_warnings(volume: Document) -> list[str]:
-    spec, annotations = volume["spec"], volume["metadata"].get("annotations") or {}
-    warnings = [
-        f"metadata.annotations[{key}]: {text}" for key, text in _DEPRECATED_ANNOTATIONS.items() if key in annotations
-    ]
-    if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
-        warnings.append(
-            "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended "
-            "approach is to use dynamic provisioning."
-        )
-    terms = ((spec.get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms") or ()
-    for index, term in enumerate(terms):
-        warnings += node_selector_term_warnings(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]")
-    return warnings + [f"spec.{shown}: {text}" for field, (shown, text) in _DEPRECATED_SOURCES.items() if field in spec]
+    def warnings(self, obj: Document) -> list[str]:
+        spec, annotations = obj["spec"], obj["metadata"].get("annotations") or {}
+        warnings = [
+            f"metadata.annotations[{key}]: {text}"
+            for key, text in _DEPRECATED_ANNOTATIONS.items()
+            if key in annotations
+        ]
+        if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+            warnings.append(
+                "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. "
+                "Instead, the recommended approach is to use dynamic provisioning."
+            )
+        terms = ((spec.get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms") or ()
+        for index, term in enumerate(terms):
+            warnings += node_selector_term_warnings(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]")
+        return warnings + [
+            f"spec.{shown}: {text}" for field, (shown, text) in _DEPRECATED_SOURCES.items() if field in spec
+        ]
 
 
 STRATEGY = PersistentVolumeStrategy

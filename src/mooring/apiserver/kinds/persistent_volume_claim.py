@@ -15,13 +15,13 @@ from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.quantity import quantity_milli, quantity_nano
 from mooring.api.resources import NATIVE_PREFIX
+from mooring.api.storage import STORAGE_CLASS_BETA
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.persistent_volume import (
     ACCESS_MODES_COLUMN,
     ATTRIBUTES_CLASS_COLUMN,
     CAPACITY_COLUMN,
     STATUS_COLUMN,
-    STORAGE_CLASS_ANNOTATION,
     STORAGE_CLASS_COLUMN,
     VOLUME_MODE_COLUMN,
     phase_cell,
@@ -33,7 +33,7 @@ from mooring.apiserver.kinds.persistent_volume import (
 )
 from mooring.apiserver.kinds.pod.defaults import round_amounts
 from mooring.apiserver.kinds.pod.resources import validate_positive_quantity, validate_resource_quantity
-from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.strategy import Strategy, keep
 from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, access_modes_text, age, column
 from mooring.apiserver.validation.fields import FieldError, Verbatim, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE, validate_immutable
@@ -124,7 +124,7 @@ def validate_claim_update(claim: Document, old: Document) -> list[FieldError]:
         spec.pop("storageClassName")
     else:
         if (annotation or "") != (old_annotation or ""):
-            path = f"metadata.annotations.{STORAGE_CLASS_ANNOTATION}"
+            path = f"metadata.annotations.{STORAGE_CLASS_BETA}"
             errors.append(invalid(path, annotation or "", IMMUTABLE))
         if name is not None and old_name is None and old_annotation in (None, name):
             spec.pop("storageClassName")
@@ -219,7 +219,7 @@ def _ignore_growth(spec: Document, old_spec: Document) -> None:
 
 
 def _validate_shrinking(claim: Document, old: Document) -> list[FieldError]:
-    new_nano, old_nano = (quantity_nano(_requested(each["spec"]) or "0") for each in (claim, old))
+    new_nano, old_nano = (quantity_nano(_requested(obj["spec"]) or "0") for obj in (claim, old))
     if new_nano >= old_nano:
         return []
     reached = (old["status"].get("capacity") or {}).get("storage", "0")
@@ -229,11 +229,11 @@ def _validate_shrinking(claim: Document, old: Document) -> list[FieldError]:
 
 
 def _validate_attributes_class_update(claim: Document, old: Document) -> list[FieldError]:
-    name, old_name = (each["spec"].get("volumeAttributesClassName") for each in (claim, old))
+    name, old_name = (obj["spec"].get("volumeAttributesClassName") for obj in (claim, old))
     if name == old_name or "currentVolumeAttributesClassName" not in old["status"] or name:
         return []
-    wanted = "nil" if name is None else "empty string"
-    detail = f"update to {wanted} is forbidden when status.currentVolumeAttributesClassName is not nil"
+    cleared_to = "nil" if name is None else "empty string"
+    detail = f"update to {cleared_to} is forbidden when status.currentVolumeAttributesClassName is not nil"
     return [forbidden("spec.volumeAttributesClassName", detail)]
 
 
@@ -251,7 +251,7 @@ def _requested(spec: Document) -> str | None:
 
 
 def _class_annotation(claim: Document) -> str | None:
-    name: str | None = (claim["metadata"].get("annotations") or {}).get(STORAGE_CLASS_ANNOTATION)
+    name: str | None = (claim["metadata"].get("annotations") or {}).get(STORAGE_CLASS_BETA)
     return name
 
 
@@ -282,13 +282,6 @@ def _persistent_volume_claim_cells(claim: Document, now_s: float) -> list[Cell]:
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
-class PersistentVolumeClaimStatusStrategy(StatusStrategy):
-    """Writing the status of a claim."""
-
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_persistent_volume_claim_status(obj)
-
-
 class PersistentVolumeClaimStrategy(Strategy):
     """Writing a claim."""
 
@@ -306,8 +299,6 @@ class PersistentVolumeClaimStrategy(Strategy):
         ),
         _persistent_volume_claim_cells,
     )
-
-    status_strategy = PersistentVolumeClaimStatusStrategy
 
     def default(self, obj: Document) -> None:
         default_claim(obj)
@@ -332,15 +323,15 @@ class PersistentVolumeClaimStrategy(Strategy):
         errors += validate_persistent_volume_claim_spec(obj["spec"], "spec", tolerance_for(old))
         return errors + validate_claim_update(obj, old)
 
-    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        return validate_persistent_volume_claim_status(obj)
+
+    def warnings(self, obj: Document) -> list[str]:
         warnings = []
-        if STORAGE_CLASS_ANNOTATION in (obj["metadata"].get("annotations") or {}):
-            path = f"metadata.annotations[{STORAGE_CLASS_ANNOTATION}]"
+        if STORAGE_CLASS_BETA in (obj["metadata"].get("annotations") or {}):
+            path = f"metadata.annotations[{STORAGE_CLASS_BETA}]"
             warnings.append(f'{path}: deprecated since v1.8; use "storageClassName" attribute instead')
         return warnings + claim_spec_warnings(obj["spec"], "spec")
-
-    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return self.warnings_on_create(obj, call)
 
 
 def claim_spec_warnings(spec: Document, path: str) -> list[str]:

@@ -7,11 +7,7 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.kinds.workloads import (
-    name_spec_status,
-    validate_at_most_100_percent,
-    validate_int_or_percent,
-)
+from mooring.apiserver.kinds.workloads import name_spec_status, validate_at_most_100_percent, validate_int_or_percent
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column, integer
 from mooring.apiserver.validation.fields import FieldError, invalid

@@ -49,11 +49,11 @@ def validate_priority_class_update(obj: Document, old: Document) -> list[FieldEr
 
 def _not_system(name: str, value: int, is_default: bool) -> str:
     """Why this is not one of the two classes of the system itself."""
-    wanted = SYSTEM_VALUES.get(name)
-    if wanted is None:
+    expected = SYSTEM_VALUES.get(name)
+    if expected is None:
         return f"{name} is not a known system priority class"
-    if value != wanted:
-        return f"value of {name} PriorityClass must be {wanted}"
+    if value != expected:
+        return f"value of {name} PriorityClass must be {expected}"
     return f"globalDefault of {name} PriorityClass must be false" if is_default else ""
 
 

@@ -23,7 +23,6 @@ from mooring.apiserver.kinds.workloads import (
     validate_selector_matches,
     validate_workload_selector,
 )
-from mooring.apiserver.strategy import StatusStrategy
 from mooring.apiserver.tables import Cell, KindTable, age, containers_and_images, selector_text, template_spec
 from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.apiserver.validation.schema_rules import struct_rules
@@ -90,17 +89,10 @@ def _replica_set_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-class ReplicaSetStatusStrategy(StatusStrategy):
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_replica_set_status(obj.get("status") or {}, "status")
-
-
 class ReplicaSetStrategy(WorkloadStrategy):
     counts_changes_of_meaning = True
     table = KindTable(REPLICA_COLUMNS, _replica_set_cells)
     shares_parts = True
-
-    status_strategy = ReplicaSetStatusStrategy
 
     def empty_status(self) -> Document:
         return {"replicas": 0}
@@ -116,6 +108,9 @@ class ReplicaSetStrategy(WorkloadStrategy):
     def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         spec, old_spec = obj["spec"], old["spec"]
         return validate_replica_set_update(spec, old_spec, "spec") if spec is not old_spec else []
+
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        return validate_replica_set_status(obj.get("status") or {}, "status")
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return pod_name_warnings(obj["metadata"]["name"]) + super().warnings_on_create(obj, call)

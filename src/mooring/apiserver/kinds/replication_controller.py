@@ -12,7 +12,7 @@ from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import default_pod_template
 from mooring.apiserver.kinds.pod.prepare import drop_disabled_template_fields
-from mooring.apiserver.kinds.pod.warnings import name_warnings, pod_template_warnings
+from mooring.apiserver.kinds.pod.warnings import pod_template_warnings
 from mooring.apiserver.kinds.pod_template import validate_pod_template
 from mooring.apiserver.kinds.replica_set import validate_ready_counts
 from mooring.apiserver.kinds.workloads import (
@@ -20,11 +20,12 @@ from mooring.apiserver.kinds.workloads import (
     REPLICA_COLUMNS,
     labels_value,
     name_spec_status,
+    pod_name_warnings,
     replica_counts,
     template_labels,
     validate_restart_policy_always,
 )
-from mooring.apiserver.strategy import DefaultPropagation, StatusStrategy, Strategy, keep
+from mooring.apiserver.strategy import DefaultPropagation, Strategy, keep
 from mooring.apiserver.tables import Cell, KindTable, age, containers_and_images, labels_text, template_spec
 from mooring.apiserver.validation.fields import FieldError, FieldErrorType, invalid, required
 from mooring.apiserver.validation.names import long_name_errors
@@ -94,13 +95,6 @@ def _replication_controller_cells(obj: Document, now_s: float) -> list[Cell]:
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
-class ReplicationControllerStatusStrategy(StatusStrategy):
-    """How the controller manager writes the status."""
-
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_replication_controller_status(obj.get("status") or {})
-
-
 class ReplicationControllerStrategy(Strategy):
     """How replication controllers are created, changed and selected."""
 
@@ -108,8 +102,6 @@ class ReplicationControllerStrategy(Strategy):
     table = KindTable(REPLICA_COLUMNS, _replication_controller_cells)
 
     dependents: ClassVar[DefaultPropagation] = DefaultPropagation.ORPHAN
-
-    status_strategy = ReplicationControllerStatusStrategy
 
     def name_errors(self, name: str, is_prefix: bool) -> Sequence[str]:
         return long_name_errors(name, is_prefix)
@@ -136,8 +128,7 @@ class ReplicationControllerStrategy(Strategy):
         return validate_replication_controller(obj["spec"], None)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        use = "this is used in Pod names and hostnames, which can result in surprising behavior"
-        warnings = name_warnings(obj["metadata"].get("name", ""), use)
+        warnings = pod_name_warnings(obj["metadata"].get("name", ""))
         return warnings + pod_template_warnings(obj["spec"].get("template"), "spec.template")
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
@@ -147,6 +138,9 @@ class ReplicationControllerStrategy(Strategy):
 
     def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         return validate_replication_controller(obj["spec"], old["spec"]) + validate_non_convertible(obj, old)
+
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        return validate_replication_controller_status(obj.get("status") or {})
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         """Kubernetes warns about the old template here, not about the new one."""

@@ -32,20 +32,11 @@ from mooring.apiserver.kinds.devices import (
 )
 from mooring.apiserver.kinds.pod.scheduling import validate_node_selector
 from mooring.apiserver.kinds.pod.volumes import validate_template_metadata
-from mooring.apiserver.kinds.volume_attachment import keep_metadata
 from mooring.apiserver.kinds.volume_sources import validate_driver_name
-from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.strategy import StatusStrategy, Strategy, keep, keep_metadata
 from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.addresses import validate_interface_address
-from mooring.apiserver.validation.fields import (
-    FieldError,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-    too_long,
-    too_many,
-)
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required, too_many
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules
 from mooring.apiserver.validation.selectors import validate_conditions, validate_label_name
@@ -74,8 +65,6 @@ RESULTS_COUNT_MAX = 32
 CONDITIONS_COUNT_MAX = 8
 DATA_BYTES_MAX = 10 * 1024
 ADDRESSES_COUNT_MAX = 16
-INTERFACE_NAME_BYTES_MAX = 256
-HARDWARE_ADDRESS_BYTES_MAX = 128
 
 _DEVICE_REQUEST = struct_rules("resource", "ExactDeviceRequest")
 _TOLERATION = struct_rules("resource", "DeviceToleration")
@@ -92,11 +81,7 @@ DeviceKey = tuple[str, str, str, str]
 # --- defaults ----------------------------------------------------------------------------------------------------
 
 
-def default_resource_claim_template(obj: Document) -> None:
-    _default_claim_spec(obj["spec"]["spec"])
-
-
-def _default_claim_spec(spec: Document) -> None:
+def default_resource_claim_spec(spec: Document) -> None:
     for request in spec["devices"].get("requests") or ():
         if "exactly" in request:
             _default_request(request["exactly"])
@@ -249,7 +234,7 @@ def validate_resource_claim_status(claim: Document, old: Document) -> list[Field
     allocation, old_allocation = status.get("allocation"), old_status.get("allocation")
     users = status.get("reservedFor") or []
     errors = validate_set(
-        users, USERS_COUNT_MAX, _validate_user, "status.reservedFor", key=lambda user: user.get("uid", "")
+        users, USERS_COUNT_MAX, _CONSUMER.validate, "status.reservedFor", key=lambda user: user.get("uid", "")
     )
     errors += validate_set(
         status.get("devices") or (),
@@ -288,10 +273,6 @@ def allocated_devices(status: Document) -> frozenset[DeviceKey]:
 
 def _shown_key(device: Document) -> Document:
     return dict(zip(("Driver", "Pool", "Device", "ShareID"), device_key(device), strict=True))
-
-
-def _validate_user(user: Document, path: str) -> list[FieldError]:
-    return _CONSUMER.validate(user, path)
 
 
 # --- the allocation -----------------------------------------------------------------------------------------------
@@ -353,14 +334,7 @@ def _validate_device(device: Document, path: str, allocated: frozenset[DeviceKey
 
 
 def _validate_network(network: Document, path: str) -> list[FieldError]:
-    errors = [
-        too_long(f"{path}.{field}", bytes_max)
-        for field, bytes_max in (
-            ("interfaceName", INTERFACE_NAME_BYTES_MAX),
-            ("hardwareAddress", HARDWARE_ADDRESS_BYTES_MAX),
-        )
-        if len(network.get(field, "").encode()) > bytes_max
-    ]
+    errors = struct_rules("resource", "NetworkDeviceData").validate(network, path)
     addresses = network.get("ips") or ()
     return errors + validate_set(addresses, ADDRESSES_COUNT_MAX, validate_interface_address, f"{path}.ips")
 
@@ -394,9 +368,6 @@ class ResourceClaimStatusStrategy(StatusStrategy):
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         return call.prior_errors + super().validate_update(obj, old, call)
 
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_resource_claim_status(obj, old)
-
 
 class ResourceClaimStrategy(Strategy):
     is_costly = True
@@ -405,7 +376,7 @@ class ResourceClaimStrategy(Strategy):
     status_strategy = ResourceClaimStatusStrategy
 
     def default(self, obj: Document) -> None:
-        _default_claim_spec(obj["spec"])
+        default_resource_claim_spec(obj["spec"])
         allocation = (obj.get("status") or {}).get("allocation") or {}
         for result in (allocation.get("devices") or {}).get("results") or ():
             _default_tolerations(result.get("tolerations") or ())
@@ -422,6 +393,9 @@ class ResourceClaimStrategy(Strategy):
         if not means_the_same(obj["spec"], old["spec"], "resource", "ResourceClaimSpec"):
             errors.append(invalid("spec", internal_value(obj["spec"], "ResourceClaimSpec", "resource"), IMMUTABLE))
         return errors
+
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        return validate_resource_claim_status(obj, old)
 
 
 def drop_reports_on_lost_devices(obj: Document, old: Document) -> None:

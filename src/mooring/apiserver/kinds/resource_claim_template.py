@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.kinds.resource_claim import default_resource_claim_template, validate_resource_claim_template
+from mooring.apiserver.kinds.resource_claim import default_resource_claim_spec, validate_resource_claim_template
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables import NAME_AND_AGE
 from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.values import internal_value, means_the_same
 
-RESOURCE_CLAIM_TEMPLATE_TABLE = NAME_AND_AGE
-
 
 class ResourceClaimTemplateStrategy(Strategy):
     is_costly = True
-    table = RESOURCE_CLAIM_TEMPLATE_TABLE
+    table = NAME_AND_AGE
 
     def default(self, obj: Document) -> None:
-        default_resource_claim_template(obj)
+        default_resource_claim_spec(obj["spec"]["spec"])
 
     def validate(self, obj: Document, call: Call) -> list[FieldError]:
         return call.prior_errors + super().validate(obj, call)

@@ -15,7 +15,7 @@ from mooring.apiserver.kinds.pod.resources import (
     validate_resource_name,
     validate_resource_quantity,
 )
-from mooring.apiserver.strategy import StatusStrategy, Strategy
+from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.fields import FieldError, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
@@ -159,14 +159,6 @@ def _resource_quota_cells(obj: Document, now_s: float) -> list[Cell]:
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
-class ResourceQuotaStatusStrategy(StatusStrategy):
-    """Strategy of the status."""
-
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        errors = [] if obj["metadata"].get("resourceVersion") else [required("resourceVersion")]
-        return errors + validate_quota_status(obj["status"])
-
-
 class ResourceQuotaStrategy(Strategy):
     """Writing a quota. Its scopes never change."""
 
@@ -180,8 +172,6 @@ class ResourceQuotaStrategy(Strategy):
         _resource_quota_cells,
     )
 
-    status_strategy = ResourceQuotaStatusStrategy
-
     def default(self, obj: Document) -> None:
         for part, field in (("spec", "hard"), ("status", "hard"), ("status", "used")):
             amounts = obj[part].get(field)
@@ -193,6 +183,10 @@ class ResourceQuotaStrategy(Strategy):
 
     def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         return validate_quota_spec(obj["spec"], "spec") + validate_scopes_update(obj["spec"], old["spec"])
+
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        errors = [] if obj["metadata"].get("resourceVersion") else [required("resourceVersion")]
+        return errors + validate_quota_status(obj["status"])
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         hard = obj["spec"].get("hard") or {}

@@ -33,29 +33,23 @@ from mooring.apiserver.kinds.pod.scheduling import validate_node_selector
 from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
-from mooring.apiserver.validation.fields import (
-    FieldError,
-    forbidden,
-    invalid,
-    required,
-    too_long,
-    too_many,
-)
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, required, too_many
 from mooring.apiserver.validation.names import dns_subdomain_errors
 from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.selectors import validate_label_name
 from mooring.apiserver.validation.values import internal_value, internal_values, means_the_same
 
+_ATTRIBUTE = struct_rules("resource", "DeviceAttribute")
 _TAINT = struct_rules("resource", "DeviceTaint")
 _COUNTER_SET = struct_rules("resource", "CounterSet")
 _CONSUMPTION = struct_rules("resource", "DeviceCounterConsumption")
 _POOL = struct_rules("resource", "ResourcePool")
 _SLICE_SPEC = struct_rules("resource", "ResourceSliceSpec")
+
 AMOUNTS_COUNT_MAX = 10
 
 PROPERTIES_COUNT_MAX = 32
 VALUES_COUNT_MAX = 48
-VALUE_BYTES_MAX = 64
 TAINTS_COUNT_MAX = 16
 CONSUMPTIONS_COUNT_MAX = 2
 COUNTERS_COUNT_MAX = 32
@@ -222,15 +216,11 @@ def validate_counters(counters: Mapping[str, Document], path: str) -> list[Field
 
 
 def _validate_attribute(attribute: Document, path: str) -> list[FieldError]:
-    text, version = attribute.get("string"), attribute.get("version")
-    errors = []
-    if text is not None and len(text.encode()) > VALUE_BYTES_MAX:
-        errors.append(too_long(f"{path}.string", VALUE_BYTES_MAX))
-    if version is not None:
-        if not _is_version(version):
-            errors.append(invalid(f"{path}.version", version, "must be a string compatible with semver.org spec 2.0.0"))
-        if len(version.encode()) > VALUE_BYTES_MAX:
-            errors.append(too_long(f"{path}.version", VALUE_BYTES_MAX))
+    version = attribute.get("version")
+    errors = _ATTRIBUTE.validate(attribute, path, "string")
+    if version is not None and not _is_version(version):
+        errors.append(invalid(f"{path}.version", version, "must be a string compatible with semver.org spec 2.0.0"))
+    errors += _ATTRIBUTE.validate(attribute, path, "version")
     if len(attribute) != 1:
         shown = internal_value(attribute, "DeviceAttribute", "resource") if attribute else ""
         errors.append(invalid(path, shown, "exactly one value must be specified"))
@@ -402,11 +392,11 @@ class ResourceSliceStrategy(Strategy):
     def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         return validate_resource_slice(obj["spec"], old["spec"], "spec")
 
-    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return _resource_slice_warnings(obj)
-
-    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return _resource_slice_warnings(obj)
+    def warnings(self, obj: Document) -> list[str]:
+        driver = obj["spec"].get("driver", "")
+        if driver == driver.lower():
+            return []
+        return [f"spec.driver: driver names should be lowercase; {quoted(driver)} contains uppercase characters"]
 
     def selectable_fields(self, obj: Document) -> dict[str, str]:
         spec = obj["spec"]
@@ -435,13 +425,6 @@ def _drop_disabled(devices: Sequence[Document], old: Sequence[Document]) -> None
 
 def _attributes(devices: Sequence[Document]) -> Sequence[Document]:
     return [attribute for device in devices for attribute in (device.get("attributes") or {}).values()]
-
-
-def _resource_slice_warnings(obj: Document) -> list[str]:
-    driver = obj["spec"].get("driver", "")
-    if driver == driver.lower():
-        return []
-    return [f"spec.driver: driver names should be lowercase; {quoted(driver)} contains uppercase characters"]
 
 
 STRATEGY = ResourceSliceStrategy

@@ -70,18 +70,13 @@ class RuntimeClassStrategy(Strategy):
         errors += validate_runtime_class_update(obj, old)
         return errors
 
-    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return _runtime_class_warnings(obj)
-
-    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return _runtime_class_warnings(obj)
-
-
-def _runtime_class_warnings(obj: Document) -> list[str]:
-    wanted = (obj.get("scheduling") or {}).get("nodeSelector") or {}
-    return [
-        f"scheduling.nodeSelector: {DEPRECATED_NODE_LABELS[key]}" for key in wanted if key in DEPRECATED_NODE_LABELS
-    ]
+    def warnings(self, obj: Document) -> list[str]:
+        selector = (obj.get("scheduling") or {}).get("nodeSelector") or {}
+        return [
+            f"scheduling.nodeSelector: {DEPRECATED_NODE_LABELS[key]}"
+            for key in selector
+            if key in DEPRECATED_NODE_LABELS
+        ]
 
 
 STRATEGY = RuntimeClassStrategy

@@ -22,8 +22,8 @@ def validate_scale(scale: Document) -> list[FieldError]:
 
 
 def _scale_cells(obj: Document, now_s: float) -> list[Cell]:
-    wanted, found = (obj.get(part) or {} for part in ("spec", "status"))
-    return [obj["metadata"]["name"], wanted.get("replicas", 0), found.get("replicas", 0), age(obj, now_s)]
+    spec, status = (obj.get(part) or {} for part in ("spec", "status"))
+    return [obj["metadata"]["name"], spec.get("replicas", 0), status.get("replicas", 0), age(obj, now_s)]
 
 
 SCALE_TABLE = KindTable(

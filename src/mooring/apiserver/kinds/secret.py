@@ -153,7 +153,7 @@ def _mismatch(certificate_der: bytes, key_der: bytes) -> str:
     found = key.public_key()
     if not any(isinstance(public_key, kind) and isinstance(found, kind) for kind in _KEY_KINDS):
         return "tls: private key type does not match public key type"
-    ours, theirs = (each.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo) for each in (public_key, found))
+    ours, theirs = (key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo) for key in (public_key, found))
     return "" if ours == theirs else "tls: private key does not match public key"
 
 
@@ -196,11 +196,8 @@ class SecretStrategy(Strategy):
         errors += validate_immutable_data(obj, old, "data")
         return errors + self.validate(obj, call)
 
-    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+    def warnings(self, obj: Document) -> list[str]:
         return key_pair_warnings(obj.get("data") or {}) if obj.get("type") == TLS else []
-
-    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return self.warnings_on_create(obj, call)
 
     def selectable_fields(self, obj: Document) -> dict[str, str]:
         return {"type": obj.get("type", "")}

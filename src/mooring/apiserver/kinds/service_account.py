@@ -8,15 +8,13 @@ from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables import NAME_AND_AGE
 from mooring.apiserver.validation.fields import FieldError
 
-SERVICE_ACCOUNT_TABLE = NAME_AND_AGE
-
 ENFORCE_MOUNTABLE_SECRETS = "kubernetes.io/enforce-mountable-secrets"
 
 
 class ServiceAccountStrategy(Strategy):
     """Writing a service account."""
 
-    table = SERVICE_ACCOUNT_TABLE
+    table = NAME_AND_AGE
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         _keep_names_only(obj)

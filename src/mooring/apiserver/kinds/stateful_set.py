@@ -40,7 +40,7 @@ from mooring.apiserver.kinds.workloads import (
 )
 from mooring.apiserver.strategy import StatusStrategy
 from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, containers_and_images, template_spec
-from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, required
 from mooring.apiserver.validation.metadata import name_is_dns_label, validate_annotations, validate_labels
 from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules
 from mooring.apiserver.validation.values import means_the_same
@@ -56,7 +56,6 @@ MUTABLE = (
     "revisionHistoryLimit",
     "persistentVolumeClaimRetentionPolicy",
 )
-_RETENTION = ("Retain", "Delete")
 _SPEC = struct_rules("apps", "StatefulSetSpec")
 _COUNTS = (
     "replicas",
@@ -85,7 +84,9 @@ def validate_stateful_set(spec: Document, path: str) -> list[FieldError]:
 def validate_stateful_set_update(spec: Document, old: Document, path: str) -> list[FieldError]:
     validates_template = not _validate_stateful_set_spec(old, old, "", validates_template=True)
     errors = _validate_stateful_set_spec(spec, old, path, validates_template=validates_template)
-    frozen, old_frozen = ({name: value for name, value in each.items() if name not in MUTABLE} for each in (spec, old))
+    frozen, old_frozen = (
+        {name: value for name, value in fields.items() if name not in MUTABLE} for fields in (spec, old)
+    )
     if not means_the_same(frozen, old_frozen, "apps", "StatefulSetSpec"):
         errors.append(forbidden(path, _FROZEN))
     return errors
@@ -171,13 +172,8 @@ def _rolling_value(rolling: Document | None) -> Document | None:
 
 
 def _validate_retention(policy: Document | None, path: str) -> list[FieldError]:
-    if policy is None:
-        return []
-    return [
-        not_supported(f"{path}.{field}", policy.get(field, ""), _RETENTION)
-        for field in ("whenDeleted", "whenScaled")
-        if policy.get(field) not in _RETENTION
-    ]
+    rules = struct_rules("apps", "StatefulSetPersistentVolumeClaimRetentionPolicy")
+    return [] if policy is None else rules.validate(policy, path)
 
 
 def _validate_selector_and_template(

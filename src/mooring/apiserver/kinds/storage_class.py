@@ -9,30 +9,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
+from mooring.api.storage import DEFAULT_CLASS_ANNOTATIONS
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.node import DEPRECATED_NODE_LABELS
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.fields import FieldError, duplicate, first_positions, invalid, required, too_long
 from mooring.apiserver.validation.names import qualified_name_errors
-from mooring.apiserver.validation.schema_rules import struct_rules, validate_enum
+from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.selectors import validate_label_name
 
 PARAMETERS_BYTES_MAX = 256 * 1024
 PARAMETERS_COUNT_MAX = 512
-RECLAIM_POLICIES = ("Delete", "Retain")
 
 _RULES = struct_rules("storage", "StorageClass")
-
-_DEFAULT_MARKS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
-
-
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_storage_class(obj: Document) -> None:
-    obj.setdefault("reclaimPolicy", "Delete")
-    obj.setdefault("volumeBindingMode", "Immediate")
 
 
 # --- validation --------------------------------------------------------------------------------------------------
@@ -41,8 +31,7 @@ def default_storage_class(obj: Document) -> None:
 def validate_storage_class(obj: Document) -> list[FieldError]:
     errors = validate_provisioner(obj.get("provisioner", ""), "provisioner")
     errors += validate_parameters(obj.get("parameters") or {}, "parameters")
-    errors += validate_enum(obj.get("reclaimPolicy") or None, RECLAIM_POLICIES, "reclaimPolicy")
-    errors += _RULES.validate(obj, "", "volumeBindingMode")
+    errors += _RULES.validate(obj, "", "reclaimPolicy", "volumeBindingMode")
     return errors + _validate_topologies(obj.get("allowedTopologies") or (), "allowedTopologies")
 
 
@@ -77,17 +66,17 @@ def _validate_topologies(terms: Sequence[Document], path: str) -> list[FieldErro
     seen: Counter[frozenset[tuple[str, frozenset[str]]]] = Counter()
     for index, term in enumerate(terms):
         here = f"{path}[{index}].matchLabelExpressions"
-        wanted: dict[str, frozenset[str]] = {}
+        values_by_key: dict[str, frozenset[str]] = {}
         for position, expression in enumerate(term.get("matchLabelExpressions") or ()):
             key, values = expression.get("key", ""), expression.get("values") or ()
             errors += _validate_storage_class_topology(key, values, f"{here}[{position}]")
-            if key in wanted:
+            if key in values_by_key:
                 errors.append(duplicate(f"{here}[{position}].key", key))
-            wanted[key] = frozenset(values)
+            values_by_key[key] = frozenset(values)
         # An empty term is a duplicate once for each term, in addition to those before it: Kubernetes
         # compares with a list that begins with as many empty ones.
-        identity = frozenset(wanted.items())
-        equals = seen[identity] + (0 if wanted else len(terms))
+        identity = frozenset(values_by_key.items())
+        equals = seen[identity] + (0 if values_by_key else len(terms))
         errors += [duplicate(here, "")] * min(equals, DUPLICATES_MAX)
         seen[identity] += 1
     return errors
@@ -108,7 +97,7 @@ def _validate_storage_class_topology(key: str, values: Sequence[str], path: str)
 def _storage_class_cells(obj: Document, now_s: float) -> list[Cell]:
     metadata = obj["metadata"]
     annotations = metadata.get("annotations") or {}
-    is_default = any(annotations.get(mark) == "true" for mark in _DEFAULT_MARKS)
+    is_default = any(annotations.get(name) == "true" for name in DEFAULT_CLASS_ANNOTATIONS)
     return [
         f"{metadata['name']} (default)" if is_default else metadata["name"],
         obj.get("provisioner", ""),
@@ -136,7 +125,8 @@ class StorageClassStrategy(Strategy):
     )
 
     def default(self, obj: Document) -> None:
-        default_storage_class(obj)
+        obj.setdefault("reclaimPolicy", "Delete")
+        obj.setdefault("volumeBindingMode", "Immediate")
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_storage_class(obj)
@@ -148,20 +138,13 @@ class StorageClassStrategy(Strategy):
         errors += self.validate_meta_update(obj, old)
         return errors + validate_storage_class_update(obj, old)
 
-    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return _storage_class_warnings(obj)
-
-    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return _storage_class_warnings(obj)
-
-
-def _storage_class_warnings(obj: Document) -> list[str]:
-    return [
-        f"allowedTopologies[{index}].matchLabelExpressions[{position}].key: {DEPRECATED_NODE_LABELS[key]}"
-        for index, term in enumerate(obj.get("allowedTopologies") or ())
-        for position, expression in enumerate(term.get("matchLabelExpressions") or ())
-        if (key := expression.get("key", "")) in DEPRECATED_NODE_LABELS
-    ]
+    def warnings(self, obj: Document) -> list[str]:
+        return [
+            f"allowedTopologies[{index}].matchLabelExpressions[{position}].key: {DEPRECATED_NODE_LABELS[key]}"
+            for index, term in enumerate(obj.get("allowedTopologies") or ())
+            for position, expression in enumerate(term.get("matchLabelExpressions") or ())
+            if (key := expression.get("key", "")) in DEPRECATED_NODE_LABELS
+        ]
 
 
 STRATEGY = StorageClassStrategy

@@ -11,7 +11,7 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.persistent_volume import default_volume_source, validate_volume_spec
 from mooring.apiserver.kinds.pod.defaults import round_amounts
 from mooring.apiserver.kinds.volume_sources import validate_driver_name
-from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.strategy import StatusStrategy, Strategy, keep, keep_metadata
 from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, boolean, column
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, required, too_long
 from mooring.apiserver.validation.metadata import IMMUTABLE
@@ -24,16 +24,6 @@ MESSAGE_BYTES_MAX = 1024
 ERROR_CODE_MAX = 2**31 - 1
 
 _ONE_SOURCE = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
-
-_KEPT = (
-    "deletionTimestamp",
-    "generation",
-    "selfLink",
-    "labels",
-    "annotations",
-    "finalizers",
-    "ownerReferences",
-)
 
 
 # --- validation --------------------------------------------------------------------------------------------------
@@ -146,12 +136,6 @@ class VolumeAttachmentStrategy(Strategy):
         errors = self.validate_meta(obj)
         errors += validate_volume_attachment(obj)
         return errors + validate_volume_attachment_update(obj, old)
-
-
-def keep_metadata(obj: Document, old: Document) -> None:
-    """Revert all metadata except managed fields."""
-    for field in _KEPT:
-        keep(obj["metadata"], old["metadata"], field)
 
 
 STRATEGY = VolumeAttachmentStrategy

@@ -12,12 +12,7 @@ from collections.abc import Callable, Mapping
 
 from mooring.api.document import Document
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required, too_long
-from mooring.apiserver.validation.names import (
-    dns_label_errors,
-    dns_subdomain_errors,
-    range_errors,
-    range_rule,
-)
+from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors, range_errors, range_rule
 from mooring.apiserver.validation.schema_rules import struct_rules, validate_required
 
 DRIVER_NAME_LENGTH_MAX = 63

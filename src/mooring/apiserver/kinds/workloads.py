@@ -16,12 +16,12 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import WithEmptyLabels
 from mooring.apiserver.kinds.pod.prepare import drop_disabled_template_fields
 from mooring.apiserver.kinds.pod.resources import NOT_NEGATIVE
-from mooring.apiserver.kinds.pod.warnings import pod_template_warnings
+from mooring.apiserver.kinds.pod.warnings import name_warnings, pod_template_warnings
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables import AGE, NAME, column, integer, wide
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
-from mooring.apiserver.validation.names import dns_label_errors, percent_errors
+from mooring.apiserver.validation.names import percent_errors
 from mooring.apiserver.validation.selectors import validate_label_selector
 
 MISMATCH = "`selector` does not match template `labels`"
@@ -206,13 +206,7 @@ class WorkloadStrategy(Strategy):
 
 def pod_name_warnings(name: str) -> list[str]:
     """The name becomes a part of the names and hostnames of pods."""
-    texts = dns_label_errors(name)
-    if not texts:
-        return []
-    return [
-        "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
-        f"a DNS label is recommended: [{' '.join(texts)}]"
-    ]
+    return name_warnings(name, "this is used in Pod names and hostnames, which can result in surprising behavior")
 
 
 def name_spec_status(obj: Document) -> tuple[str, Document, Document]:

@@ -49,6 +49,7 @@ from mooring.apiserver.openapi.operations import (
 )
 from mooring.apiserver.openapi.schemas import META, V2, V3, DocumentVersion, Schemas, group_version_kind
 from mooring.apiserver.resources import Resource, ResourceTable
+from mooring.apiserver.wire.media import JSON, SUPPORTED, SUPPORTED_STREAMS, YAML
 
 _encode = msgspec.json.Encoder().encode
 
@@ -267,8 +268,6 @@ KNOWN_API_VERSIONS = tuple(
 ROOTS = (".well-known/openid-configuration", "api", "apis", "openid/v1/jwks", "version")
 """The documents that belong to no group."""
 
-_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
-
 
 def plain_path(name: str, schemas: Schemas) -> Document:
     """The path that has the name of a document."""
@@ -295,7 +294,7 @@ def plain_path(name: str, schemas: Schemas) -> Document:
 def _path(name: str, operation: str, drawer: str, answer: str, schemas: Schemas) -> Document:
     version = schemas.version
     schema = version.reference(schemas.need_special(answer)) if answer else {"type": "string"}
-    types = _TYPES if answer.startswith(META) else ("application/json",)
+    types = SUPPORTED if answer.startswith(META) else (JSON,)
     if name.startswith("openid"):
         types = ("application/jwk-set+json",)
     get: Document = {"tags": [drawer], "operationId": operation}
@@ -314,10 +313,7 @@ INFO: Document = {"title": "Kubernetes", "version": "1.36"}
 _CUSTOM_INFO: Document = {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}
 _SECURITY: Document = {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}}
 
-_JSON, _YAML, _PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
-_PRODUCED = (_JSON, _YAML, _PROTOBUF)
-_STREAMED = (*_PRODUCED, f"{_JSON};stream=watch", f"{_PROTOBUF};stream=watch")
-_CUSTOM_TYPES = (_JSON, _YAML)
+_CUSTOM_TYPES = (JSON, YAML)
 _PATCHES = (
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -329,7 +325,7 @@ _PATCHES = (
 def v2_document(resources: Iterable[Resource], virtual: Iterable[Kind]) -> Document:
     """The document of version 2, with all paths and schemas."""
     resources, virtual = list(resources), list(virtual)
-    api_versions = dict.fromkeys(each.api_version for each in (*virtual, *(one.kind for one in resources)))
+    api_versions = dict.fromkeys(kind.api_version for kind in (*virtual, *(resource.kind for resource in resources)))
     writer = _Writer(V2, KNOWN_API_VERSIONS)
     for api_version in api_versions:
         writer.add(
@@ -423,11 +419,14 @@ class _Writer:
             if parameters:
                 made["parameters"] = parameters
             if body is not None:
-                content = {each: {"schema": body} for each in sorted(consumed)}
+                content = {media_type: {"schema": body} for media_type in sorted(consumed)}
                 made["requestBody"] = (
                     {"content": content, "required": True} if operation.is_body_required else {"content": content}
                 )
-            reply: Document = {"description": "OK", "content": {each: {"schema": answer} for each in sorted(produced)}}
+            reply: Document = {
+                "description": "OK",
+                "content": {media_type: {"schema": answer} for media_type in sorted(produced)},
+            }
         else:
             made |= {"consumes": list(consumed), "produces": list(produced), "schemes": ["https"]}
             if body is not None:
@@ -473,13 +472,13 @@ def _v2_parameter(name: str) -> Document:
 
 def _produced(operation: OpenApiOperation, is_custom: bool) -> tuple[str, ...]:
     if operation.answer.kind == TEXT:
-        return ("text/plain", *_PRODUCED) if operation.action == "get" else ("*/*",)
+        return ("text/plain", *SUPPORTED) if operation.action == "get" else ("*/*",)
     if is_custom:
         return _CUSTOM_TYPES
-    return _STREAMED if operation.is_streaming else _PRODUCED
+    return (*SUPPORTED, *SUPPORTED_STREAMS) if operation.is_streaming else SUPPORTED
 
 
 def _consumed(operation: OpenApiOperation, is_custom: bool) -> tuple[str, ...]:
     if operation.method == "patch" and operation.action == "patch":
-        return tuple(each for each in _PATCHES if not (is_custom and "strategic" in each))
+        return tuple(media_type for media_type in _PATCHES if not (is_custom and "strategic" in media_type))
     return _CUSTOM_TYPES if is_custom else ("*/*",)

@@ -262,17 +262,12 @@ def _translated(schema: Document, version: DocumentVersion, others: list[str]) -
     return made
 
 
-def _list_of(items: Document, **extensions: str) -> Document:
-    return {"type": "array", "items": items, **{f"x-kubernetes-{name}": value for name, value in extensions.items()}}
-
-
 def _atomic(items: Document) -> Document:
     return {"type": "array", "items": items, "x-kubernetes-list-type": "atomic"}
 
 
-def _of(name: str, *, has_default: bool = True) -> Document:
-    reference: Document = {"@": f"{META}.{name}"}
-    return {"default": {}, **reference} if has_default else reference
+def _of(name: str) -> Document:
+    return {"default": {}, "@": f"{META}.{name}"}
 
 
 def _object(kind: str, required: list[str], **properties: Document) -> Document:
@@ -317,7 +312,7 @@ SPECIAL: Mapping[str, Document] = {
             "shortNames": _atomic(_ALWAYS_TEXT),
             "singularName": _ALWAYS_TEXT,
             "storageVersionHash": _TEXT,
-            "verbs": _list_of(_ALWAYS_TEXT),
+            "verbs": {"type": "array", "items": _ALWAYS_TEXT},
             "version": _TEXT,
         },
     },

@@ -8,7 +8,6 @@ from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 from mooring.api.document import Document
 from mooring.apiserver.admission.interface import AdmissionChain, Lookup
-from mooring.apiserver.apply.kind_schema import KindSchema
 from mooring.apiserver.apply.update import update_managed_fields
 from mooring.apiserver.call import Call
 from mooring.apiserver.registry.object_storage import ObjectStorage
@@ -60,8 +59,6 @@ class RegistryContext:
     lookup: Lookup
     admission: AdmissionChain
     entropy: Entropy
-    kind_schema_of: Callable[[Resource], KindSchema]
-    """The ownership schema of a kind, for managed fields."""
     reserve: Reserver
     released: Callable[[Resource, Document], Awaitable[None]]
     """Called for every deleted object, to release its allocated values."""
@@ -76,4 +73,4 @@ class RegistryContext:
 
     def stamp(self, resource: Resource, strategy: Strategy, call: Call, live: Document | None, new: Document) -> None:
         """Set the managedFields of `new`."""
-        update_managed_fields(self.kind_schema_of(resource), live, new, call, strategy.ignored_fields)
+        update_managed_fields(resource.merge_schema, live, new, call, strategy.ignored_fields)

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE
+from mooring.api.well_known import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.custom.naming import condition, with_condition
@@ -37,7 +38,6 @@ from mooring.apiserver.registry.object_storage import WRITE_TRIES_MAX, StoredObj
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.strategy import DefaultPropagation
 from mooring.apiserver.validation.fields import FieldError, invalid, not_supported
-from mooring.apiserver.validation.metadata import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 from mooring.store.interface import WriteConflict
 
@@ -199,9 +199,9 @@ def _finalizers(resource: Resource, metadata: Document, options: DeleteOptions) 
     have: list[str] = metadata.get("finalizers") or []
     if resource.strategy.dependents is DefaultPropagation.UNSUPPORTED:
         return have
-    wanted = [name for name in have if name not in (ORPHAN_FINALIZER, FOREGROUND_FINALIZER)]
+    finalizers = [name for name in have if name not in (ORPHAN_FINALIZER, FOREGROUND_FINALIZER)]
     collector = _collector_finalizer(resource, have, options)
-    return [*wanted, collector] if collector else wanted
+    return [*finalizers, collector] if collector else finalizers
 
 
 def _collector_finalizer(resource: Resource, have: list[str], options: DeleteOptions) -> str:

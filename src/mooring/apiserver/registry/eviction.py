@@ -140,7 +140,7 @@ async def _delete_unready(
 async def _spend(context: RegistryContext, call: Call, budget: Document) -> None:
     """Decrement the allowed disruptions of a budget. Raises `StatusError` if there are none left."""
     name = budget["metadata"]["name"]
-    writer = ServerStatusWriter(context.object_storage, context.resources, context.kind_schema_of)
+    writer = ServerStatusWriter(context.object_storage, context.resources)
     for _ in range(WRITE_TRIES_MAX):
         status = spent(budget, call.name, call.now)
         if call.is_dry_run:
@@ -212,7 +212,7 @@ def _is_ending(pod: Document) -> bool:
 
 def _is_ready(pod: Document) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or []
-    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    return any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)
 
 
 # --- budgets ----------------------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ def still_processing(budget: Document) -> TooManyRequestsError:
 def _why_not(name: str, status: Document) -> str:
     current, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
     conditions: list[Document] = status.get("conditions") or []
-    condition = next((one for one in conditions if one.get("type") == _ALLOWED_CONDITION), {})
+    condition = next((existing for existing in conditions if existing.get("type") == _ALLOWED_CONDITION), {})
     message = condition.get("message") if condition.get("status") == "False" else ""
     reason = condition.get("reason", "")
     # Numbers of healthy pods cannot be trusted when they could not be counted.
@@ -286,12 +286,12 @@ def _exhausted(status: Document, now: str) -> list[Document]:
     if status.get("observedGeneration"):
         condition["observedGeneration"] = status["observedGeneration"]
     condition |= {"lastTransitionTime": now, "reason": "InsufficientPods", "message": ""}
-    before = next((one for one in conditions if one.get("type") == _ALLOWED_CONDITION), None)
+    before = next((existing for existing in conditions if existing.get("type") == _ALLOWED_CONDITION), None)
     if before is None:
         return [*conditions, condition]
     if before.get("status") == "False":
         condition["lastTransitionTime"] = before.get("lastTransitionTime")
-    return [condition if one is before else one for one in conditions]
+    return [condition if existing is before else existing for existing in conditions]
 
 
 def _too_many(why: str, *, retry_after_s: float | None) -> TooManyRequestsError:

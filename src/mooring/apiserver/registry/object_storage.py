@@ -15,18 +15,17 @@ Input: kinds, names, documents. Output: documents with their resourceVersion; co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, cast
 
 import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import RESOURCE_QUOTA, Kind
-from mooring.apiserver.apply.kind_schema import KindSchema
 from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.update import write_managed_fields
 from mooring.apiserver.call import Call
-from mooring.apiserver.resources import Resource, ResourceTable
+from mooring.apiserver.resources import ResourceTable
 from mooring.apiserver.storage.stored_form import (
     decoded,
     needs_conversion,
@@ -208,21 +207,17 @@ OWN_MANAGER = "kube-apiserver"
 class ServerStatusWriter:
     """Writes statuses for the server. Implements `QuotaStatusWriter`."""
 
-    def __init__(
-        self, object_storage: ObjectStorage, resources: ResourceTable, kind_schema_of: Callable[[Resource], KindSchema]
-    ) -> None:
+    def __init__(self, object_storage: ObjectStorage, resources: ResourceTable) -> None:
         self._object_storage = object_storage
         self._resources = resources
-        self._kind_schema_of = kind_schema_of
 
     async def write(self, kind: Kind, live: Document, status: Document, now: str) -> None:
         """Replace the status of an object that is still as it was read. `live` is not changed."""
         resource = self._resources.of_kind(kind)
         new: Document = {**live, "metadata": dict(live["metadata"]), "status": status}
         writer = manager_id(OWN_MANAGER, UPDATE, kind.api_version, "status")
-        write_managed_fields(
-            self._kind_schema_of(resource), live, new, writer, now, resource.strategies["status"].ignored_fields
-        )
+        ignored = resource.strategies["status"].ignored_fields
+        write_managed_fields(resource.merge_schema, live, new, writer, now, ignored)
         await self._object_storage.put(kind, new, if_revision=int(live["metadata"]["resourceVersion"]))
 
     async def write_used(self, quota: Document, used: Mapping[str, str], now: str) -> bool:

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mooring.api.document import Document
-from mooring.api.field_errors import go_json
-from mooring.api.patching.json_patch import COPIED_BYTES_MAX, PatchError, apply_json_patch, apply_merge_patch, go_text
+from mooring.api.field_errors import go_json, go_text
+from mooring.api.patching.json_patch import COPIED_BYTES_MAX, PatchError, apply_json_patch, apply_merge_patch
 from mooring.api.patching.strategic import apply_strategic_patch
 from mooring.apiserver.apply.patch import apply_patch, unreadable
 from mooring.apiserver.call import Call, FieldValidation
@@ -97,7 +97,7 @@ def _applied(
     read: ReadDocument,
 ) -> Document:
     assert isinstance(requested.content, dict), "a body of server-side apply is checked when it is read"
-    merged = apply_patch(context.kind_schema_of(resource), old, requested.content, call, strategy.ignored_fields)
+    merged = apply_patch(resource.merge_schema, old, requested.content, call, strategy.ignored_fields)
     try:
         new = read(merged, None).document
     except DecodingError as error:

@@ -37,7 +37,6 @@ from mooring.apiserver.admission.interface import Lookup
 from mooring.apiserver.call import Call
 from mooring.apiserver.errors import internal, invalid_object, not_found, plain_error
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid
-from mooring.apiserver.wire.scalars import TimeFormatError, canonical_time
 from mooring.client.errors import BadRequestError, StatusError
 from mooring.client.http.dial import exchange_error_text
 from mooring.client.http.errors import error_of_answer
@@ -74,37 +73,6 @@ class RemoteLogs(Protocol):
     async def logs(
         self, node: Document, pod: Document, container: str, options: LogOptions
     ) -> AsyncGenerator[bytes, None]: ...
-
-
-class Parameters(Protocol):
-    """The parameters of a request. Raises `BadRequestError` for what is no number."""
-
-    def text(self, name: str) -> str: ...
-
-    def flag(self, name: str) -> bool: ...
-
-    def integer(self, name: str) -> int | None: ...
-
-
-def read_log_options(parameters: Parameters) -> LogOptions:
-    """The options in the parameters. Raises `BadRequestError`."""
-    since_time = parameters.text("sinceTime") or None
-    if since_time is not None:
-        try:
-            since_time = canonical_time(since_time)
-        except TimeFormatError as error:
-            raise BadRequestError(str(error)) from None
-    return LogOptions(
-        container=parameters.text("container"),
-        follows=parameters.flag("follow"),
-        is_previous=parameters.flag("previous"),
-        since_s=parameters.integer("sinceSeconds"),
-        since_time=since_time,
-        has_timestamps=parameters.flag("timestamps"),
-        tail_lines=parameters.integer("tailLines"),
-        limit_bytes=parameters.integer("limitBytes"),
-        stream=parameters.text("stream"),
-    )
 
 
 async def open_log(
@@ -147,12 +115,13 @@ def _errors(options: LogOptions) -> list[FieldError]:
 
 def _container(pod: Document, requested: str) -> str:
     name, spec = pod["metadata"]["name"], pod["spec"]
-    own = [one["name"] for one in spec.get("containers") or []]
+    own = [container["name"] for container in spec.get("containers") or []]
     if not requested and len(own) == 1:
         return str(own[0])
     # The default is one of the pod's containers; a request may name init and ephemeral containers, too.
     others = {
-        field: [one["name"] for one in spec.get(field) or []] for field in ("initContainers", "ephemeralContainers")
+        field: [container["name"] for container in spec.get(field) or []]
+        for field in ("initContainers", "ephemeralContainers")
     }
     all_names = [*others["initContainers"], *own, *others["ephemeralContainers"]]
     if not requested:
@@ -190,10 +159,13 @@ def kubelet_address(node: Document) -> tuple[str, int]:
     """The host and the port of a node's kubelet. Raises `BadRequestError`."""
     status = node.get("status") or {}
     addresses = status.get("addresses") or []
-    found = {type: [each["address"] for each in addresses if each["type"] == type] for type in PREFERRED_ADDRESS_TYPES}
+    found = {
+        type: [address["address"] for address in addresses if address["type"] == type]
+        for type in PREFERRED_ADDRESS_TYPES
+    }
     preferred = [address for type in PREFERRED_ADDRESS_TYPES for address in found[type]]
     if not preferred:
-        known = " ".join(f"{{{each['type']} {each['address']}}}" for each in addresses)
+        known = " ".join(f"{{{address['type']} {address['address']}}}" for address in addresses)
         raise BadRequestError(f"no preferred addresses found; known addresses: [{known}]")
     endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
     return preferred[0], endpoint.get("Port") or DEFAULT_PORT

@@ -105,6 +105,6 @@ async def _scale(
 
 
 def _check_uid(resource: Resource, call: Call, scale: Document, old: Document) -> None:
-    wanted, have = scale["metadata"].get("uid", ""), old["metadata"]["uid"]
-    if wanted and wanted != have:
-        raise other_uid(resource.kind, resource.kind.key(call.namespace, call.name), call.name, wanted, have)
+    requested, have = scale["metadata"].get("uid", ""), old["metadata"]["uid"]
+    if requested and requested != have:
+        raise other_uid(resource.kind, resource.kind.key(call.namespace, call.name), call.name, requested, have)

@@ -20,14 +20,7 @@ from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.apply.typed import is_same
 from mooring.apiserver.apply.update import keep_unchanged_times
 from mooring.apiserver.call import Call, Operation
-from mooring.apiserver.errors import (
-    conflict,
-    invalid_kind,
-    not_found,
-    other_uid,
-    plain_error,
-    revision_required,
-)
+from mooring.apiserver.errors import conflict, invalid_kind, not_found, other_uid, plain_error, revision_required
 from mooring.apiserver.registry.context import RegistryContext
 from mooring.apiserver.registry.create import create_admitted
 from mooring.apiserver.registry.metadata import drop_duplicate_owners, ensure_name, ensure_namespace, keep_system_fields

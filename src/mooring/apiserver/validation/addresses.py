@@ -161,8 +161,8 @@ def ip_warnings(value: str, path: str) -> list[str]:
     if address.has_leading_zeros or address.is_hidden_ipv4:
         return [f"{path}: non-standard IP address {quoted(value)} is invalid: use {quoted(str(address.ip))}"]
     if address.ip.version == 6 and str(address.ip) != value:
-        wanted = quoted(str(address.ip))
-        return [f"{path}: IPv6 address {quoted(value)} should be in RFC 5952 canonical format ({wanted})"]
+        canonical = quoted(str(address.ip))
+        return [f"{path}: IPv6 address {quoted(value)} should be in RFC 5952 canonical format ({canonical})"]
     return []
 
 
@@ -181,8 +181,8 @@ def range_warnings(value: str, path: str) -> list[str]:
     if found.has_leading_zeros or found.address.is_hidden_ipv4:
         warnings.append(f"{path}: non-standard CIDR value {quoted(value)} is invalid: use {quoted(network)}")
     if not warnings and ip.version == 6 and f"{ip}/{found.prefix_length}" != value:
-        wanted = quoted(f"{ip}/{found.prefix_length}")
-        warnings.append(f"{path}: IPv6 CIDR value {quoted(value)} should be in RFC 5952 canonical format ({wanted})")
+        canonical = quoted(f"{ip}/{found.prefix_length}")
+        warnings.append(f"{path}: IPv6 CIDR value {quoted(value)} should be in RFC 5952 canonical format ({canonical})")
     return warnings
 
 

@@ -120,11 +120,9 @@ def forbidden(field: str, detail: str) -> FieldError:
     return FieldError(FieldErrorType.FORBIDDEN, field, detail)
 
 
-def too_long(field: str, length_max: int, unit: str = "byte") -> FieldError:
-    """`unit` is `byte` or `character`."""
-    return FieldError(
-        FieldErrorType.TOO_LONG, field, f"may not be more than {length_max} {unit}{'' if length_max == 1 else 's'}"
-    )
+def too_long(field: str, bytes_max: int) -> FieldError:
+    plural = "" if bytes_max == 1 else "s"
+    return FieldError(FieldErrorType.TOO_LONG, field, f"may not be more than {bytes_max} byte{plural}")
 
 
 def too_many(field: str, count: int, count_max: int) -> FieldError:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from mooring.api.document import Document
 from mooring.api.field_errors import go_json
 from mooring.api.labels import label_value_errors
+from mooring.api.well_known import FOREGROUND_FINALIZER, NAMESPACE_FINALIZER, ORPHAN_FINALIZER
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, required, too_long
 from mooring.apiserver.validation.names import (
     dns_label_errors,
@@ -24,9 +25,7 @@ FIELD_MANAGER_BYTES_MAX = 128
 SUBRESOURCE_BYTES_MAX = 256
 IMMUTABLE = "field is immutable"
 
-ORPHAN_FINALIZER = "orphan"
-FOREGROUND_FINALIZER = "foregroundDeletion"
-STANDARD_FINALIZERS = ("kubernetes", ORPHAN_FINALIZER, FOREGROUND_FINALIZER)
+STANDARD_FINALIZERS = (NAMESPACE_FINALIZER, ORPHAN_FINALIZER, FOREGROUND_FINALIZER)
 
 NOTHING_STORED: Document = {}
 

@@ -26,7 +26,7 @@ from typing import Any, Final
 from mooring.api.document import Document
 from mooring.api.schema.types import Basic, Field, Scalar, Struct, struct_named, type_named
 from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required, too_long
-from mooring.apiserver.validation.metadata import IMMUTABLE, name_is_dns_subdomain, validate_immutable
+from mooring.apiserver.validation.metadata import IMMUTABLE, validate_immutable
 from mooring.apiserver.validation.names import (
     config_key_errors,
     dns_label_errors,
@@ -55,7 +55,6 @@ def _format(messages: Callable[[Any], Sequence[str]]) -> _Check:
 _FORMATS: Final[dict[str, _Check]] = {
     "dns-label": _format(dns_label_errors),
     "dns-subdomain": _format(dns_subdomain_errors),
-    "dns-subdomain-prefix": _format(lambda value: name_is_dns_subdomain(value, True)),
     "qualified-name": _format(qualified_name_errors),
     "config-key": _format(config_key_errors),
     "environment-name": _format(relaxed_environment_name_errors),

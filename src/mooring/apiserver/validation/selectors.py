@@ -7,30 +7,18 @@ from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
 from mooring.api.labels import label_value_errors
-from mooring.apiserver.validation.fields import (
-    FieldError,
-    duplicate,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-    too_long,
-)
+from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, invalid, required
 from mooring.apiserver.validation.metadata import validate_labels
 from mooring.apiserver.validation.names import matching_rule, qualified_name_errors
 from mooring.apiserver.validation.schema_rules import struct_rules
 
 SET_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+NUMERIC_OPERATORS = ("Lt", "Gt")
 INVALID_OPERATOR = "not a valid selector operator"
 
 
-def validate_label_selector(
-    selector: Document | None,
-    path: str,
-    tolerates_values: bool = False,
-    tolerates_operators: bool = False,
-) -> list[FieldError]:
-    """Field errors of a selector; an absent one is valid. `tolerates_…` accepts invalid values or operators."""
+def validate_label_selector(selector: Document | None, path: str, tolerates_values: bool = False) -> list[FieldError]:
+    """Field errors of a selector; an absent one is valid. `tolerates_values` accepts invalid values."""
     if not selector:
         return []
     errors: list[FieldError] = []
@@ -38,19 +26,22 @@ def validate_label_selector(
         errors += validate_labels(selector["matchLabels"], f"{path}.matchLabels")
     for index, requirement in enumerate(selector.get("matchExpressions") or ()):
         here = f"{path}.matchExpressions[{index}]"
-        errors += validate_label_requirement(requirement, here, tolerates_values, tolerates_operators)
+        errors += validate_label_requirement(requirement, here, tolerates_values)
     return errors
 
 
 def validate_label_requirement(
-    requirement: Document, path: str, tolerates_values: bool = False, tolerates_operators: bool = False
+    requirement: Document, path: str, tolerates_values: bool = False, *, may_compare: bool = False
 ) -> list[FieldError]:
+    """`may_compare`: numbers may be compared, as in selectors of nodes."""
     operator, values = requirement.get("operator", ""), requirement.get("values") or ()
     errors: list[FieldError] = []
     if operator in SET_OPERATORS:
         errors += validate_set_operator(operator, values, path)
-    elif not tolerates_operators:
+    elif not may_compare or operator not in NUMERIC_OPERATORS:
         errors.append(invalid(f"{path}.operator", operator, INVALID_OPERATOR))
+    elif len(values) != 1:
+        errors.append(required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"))
     errors += validate_label_name(requirement.get("key", ""), f"{path}.key")
     if not tolerates_values:
         errors += validate_label_values(values, f"{path}.values")
@@ -69,8 +60,7 @@ def validate_label_name(name: str, path: str) -> list[FieldError]:
     return [invalid(path, name, text) for text in qualified_name_errors(name)]
 
 
-def validate_label_values(values: object, path: str) -> list[FieldError]:
-    assert isinstance(values, list | tuple)
+def validate_label_values(values: Sequence[str], path: str) -> list[FieldError]:
     return [
         invalid(f"{path}[{index}]", value, text)
         for index, value in enumerate(values)
@@ -83,10 +73,7 @@ def plain_selector_matches(selector: Mapping[str, str], labels: Mapping[str, str
     return all(labels.get(key) == value for key, value in selector.items())
 
 
-REASON_BYTES_MAX = 1024
-MESSAGE_BYTES_MAX = 32 * 1024
-
-_STATUSES = ("False", "True", "Unknown")
+_CONDITION = struct_rules("meta", "Condition")
 _REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
 _is_reason = re.compile(_REASON).fullmatch
 _REASON_RULE = (
@@ -108,24 +95,14 @@ def validate_conditions(conditions: Sequence[Document], path: str) -> list[Field
 
 
 def _validate_condition(condition: Document, path: str) -> list[FieldError]:
-    errors = validate_label_name(condition.get("type", ""), f"{path}.type")
-    status, reason = condition.get("status", ""), condition.get("reason", "")
-    if status not in _STATUSES:
-        errors.append(not_supported(f"{path}.status", status, _STATUSES))
-    generation = condition.get("observedGeneration", 0)
+    errors = _CONDITION.validate(condition, path, "type", "status")
+    generation, reason = condition.get("observedGeneration", 0), condition.get("reason", "")
     if generation < 0:
         errors.append(invalid(f"{path}.observedGeneration", generation, "must be greater than or equal to zero"))
-    errors += struct_rules("meta", "Condition").validate(condition, path)
-    if not reason:
-        errors.append(required(f"{path}.reason"))
-    else:
-        if not _is_reason(reason):
-            rule = matching_rule(
-                _REASON_RULE, _REASON, "my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB"
-            )
-            errors.append(invalid(f"{path}.reason", reason, rule))
-        if len(reason.encode()) > REASON_BYTES_MAX:
-            errors.append(too_long(f"{path}.reason", REASON_BYTES_MAX))
-    if len(condition.get("message", "").encode()) > MESSAGE_BYTES_MAX:
-        errors.append(too_long(f"{path}.message", MESSAGE_BYTES_MAX))
-    return errors
+    errors += _CONDITION.validate(condition, path, "lastTransitionTime")
+    if reason and not _is_reason(reason):
+        rule = matching_rule(
+            _REASON_RULE, _REASON, "my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB"
+        )
+        errors.append(invalid(f"{path}.reason", reason, rule))
+    return errors + _CONDITION.validate(condition, path, "reason", "message")

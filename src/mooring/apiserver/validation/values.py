@@ -151,9 +151,9 @@ def _value(value: object, kind: Type, is_pointer: bool) -> object:
                 return _struct(value, kind)
             return None if is_pointer else _struct({}, kind)
         case ListOf(item):
-            return [_value(each, item, True) for each in value] if isinstance(value, list) else None
+            return [_value(entry, item, True) for entry in value] if isinstance(value, list) else None
         case MapOf(item):
-            return {key: _value(each, item, True) for key, each in value.items()} if isinstance(value, dict) else None
+            return {key: _value(entry, item, True) for key, entry in value.items()} if isinstance(value, dict) else None
         case Scalar():
             return value if value is not None or is_pointer else _ZEROS.get(kind.basic)
 

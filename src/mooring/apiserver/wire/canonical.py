@@ -154,7 +154,7 @@ def _compiled(struct: Struct, changes: dict[int, StructChange]) -> StructChange:
 
 # --- fields -----------------------------------------------------------------------------------------------------
 
-_STRUCTS_IN_GO = frozenset(
+STRUCTS_IN_GO = frozenset(
     {Basic.TIME, Basic.MICRO_TIME, Basic.DURATION, Basic.QUANTITY, Basic.INT_OR_STRING, Basic.RAW_EXTENSION}
 )
 """Single values in JSON that are structs in Go: `omitempty` does not leave them out."""
@@ -192,7 +192,7 @@ def _keeps_empty(field: Field) -> bool:
     if isinstance(field.type, Scalar):
         if field.omits_zero:
             return False
-        return not field.omits_empty or field.type.basic in _STRUCTS_IN_GO
+        return not field.omits_empty or field.type.basic in STRUCTS_IN_GO
     if isinstance(field.type, ListOf):
         return not field.omits_empty  # a client that writes an empty list owns it
     return isinstance(field.type, Struct)
@@ -206,7 +206,7 @@ def _zero_if_always_written(field: Field) -> Callable[[], Any] | None:
     if isinstance(field.type, Struct):
         change = struct_change(field.type)
         return lambda: change({}, [])
-    is_left_out = field.omits_empty and not (isinstance(field.type, Scalar) and field.type.basic in _STRUCTS_IN_GO)
+    is_left_out = field.omits_empty and not (isinstance(field.type, Scalar) and field.type.basic in STRUCTS_IN_GO)
     if is_left_out:
         return None
     return _ZEROS.get(field.type.basic, _null) if isinstance(field.type, Scalar) else _null

@@ -20,6 +20,7 @@ from typing import Any, NoReturn, Protocol
 import msgspec
 
 from mooring.api.document import Document
+from mooring.api.field_errors import json_type
 from mooring.api.schema.types import Struct, struct_of_kind
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.registry.patches import Patch
@@ -38,7 +39,6 @@ from mooring.apiserver.wire.identity import (
     can_be_converted,
     identity_of,
     is_registered,
-    json_type,
     no_conversion,
     not_registered,
     with_defaults,
@@ -65,7 +65,7 @@ NOTHING_KNOWN: Mapping[str, Any] = {}
 
 
 class BodyKind(Protocol):
-    """The kind that a path requires; rows of `mooring.api.kinds` implement it."""
+    """The kind that a path requires: a row of `mooring.api.kinds`; a `TypeMeta` for Binding, Eviction and Scale."""
 
     @property
     def api_version(self) -> str: ...
@@ -73,18 +73,6 @@ class BodyKind(Protocol):
     def kind(self) -> str: ...
     @property
     def group(self) -> str: ...
-
-
-@dataclass(frozen=True, slots=True)
-class NamedKind:
-    """A kind that bodies have and no address of its own: Binding, Eviction, Scale, TokenRequest."""
-
-    api_version: str
-    kind: str
-
-    @property
-    def group(self) -> str:
-        return self.api_version.partition("/")[0] if "/" in self.api_version else ""
 
 
 @dataclass(slots=True)
@@ -123,7 +111,7 @@ def decode_body(
 
 def decode_options(data: bytes, content_type: str, struct: Struct) -> Document:
     """Options in the body of a DELETE, in the version of any group. Unknown fields are ignored."""
-    expected = NamedKind("v1", struct.name)
+    expected = TypeMeta("v1", struct.name)
     try:
         body = _read_body(data, body_form(content_type), expected, struct)
         identity = body.identity

@@ -23,14 +23,13 @@ The result of a strategic merge patch is plain JSON, which Go decodes field by f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from mooring.api.field_errors import quoted
+from mooring.api.field_errors import json_type, quoted
 from mooring.api.schema.types import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.wire import scalars
-from mooring.apiserver.wire.identity import json_type
 from mooring.apiserver.wire.json_text import NumberText, Pairs
 from mooring.apiserver.wire.scalars import INT64_MAX, INT64_MIN, NOT_A_SCHEMA, SCHEMA_VALUES
 
@@ -171,7 +170,7 @@ class _Examiner:
                 with self._step(f"[{index}]"):
                     self.anything(item)
         elif isinstance(raw, dict):
-            self._map_keys(raw, lambda value: self.anything(value))
+            self._map_keys(raw, self.anything)
 
     def _outside_of_fields(self, struct: Struct, key: str, seen: set[str]) -> None:
         if not (struct.is_object and key in ("kind", "apiVersion")):
@@ -211,8 +210,7 @@ class _Examiner:
         value_name = go_name_of_item(name, kind.value)
         self._map_keys(raw, lambda value: self._value(kind.value, value, value_name))
 
-    def _map_keys(self, raw: dict[str, object], visit: object) -> None:
-        assert callable(visit)
+    def _map_keys(self, raw: dict[str, object], visit: Callable[[object], None]) -> None:
         seen: set[str] = set()
         for key, value in _pairs(raw):
             if key in seen:
@@ -252,8 +250,7 @@ class _Examiner:
             case _:
                 pass
 
-    def _number(self, read: object, raw: object, name: str) -> None:
-        assert callable(read)
+    def _number(self, read: Callable[[object], object], raw: object, name: str) -> None:
         try:
             read(raw)
         except scalars.UnexpectedJsonType:
@@ -273,9 +270,8 @@ class _Examiner:
         except scalars.BytesError as error:
             self.remembered = self.remembered or str(error)
 
-    def _ending(self, read: object, raw: object, name: str) -> None:
+    def _ending(self, read: Callable[[object], object], raw: object, name: str) -> None:
         """An error of a type with its own decoder, which ends decoding."""
-        assert callable(read)
         try:
             read(raw)
         except scalars.ScalarError as error:
@@ -358,8 +354,6 @@ def _inlined_names(struct: Struct) -> dict[str, tuple[str, ...]]:
 
 def _shown_type(raw: object, with_number: bool) -> str:
     """The JSON type of a value; of a number with its text, where Go quotes it."""
-    if raw is None:
-        return "null"
     shown = json_type(raw)
     if shown != "number" or not with_number:
         return shown
@@ -501,8 +495,7 @@ def _restore_with_decoder(basic: Basic, raw: object) -> None:
     except scalars.ScalarError as error:
         raise DecodingError(str(error)) from error
     except scalars.UnexpectedJsonType as error:
-        number = f"number {raw!r}" if name == "int32" else "number"
-        found = {"string": "string", "bool": "bool", "slice": "array", "map": "object"}.get(_go_kind(raw), number)
+        found = _shown_type(raw, with_number=name == "int32")
         raise DecodingError(f"json: cannot unmarshal {found} into Go value of type {name}") from error
 
 

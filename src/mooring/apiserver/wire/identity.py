@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from mooring.api.field_errors import json_type
 from mooring.apiserver.wire.json_text import Pairs
 
 _GO_TYPE = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
@@ -96,21 +97,6 @@ def with_defaults(claimed: str, kind: str, api_version: str, data: bytes) -> Typ
         text = data.decode("utf-8", "replace")
         raise IdentityError(f"Object 'apiVersion' is missing in '{text}'", identity)
     return identity
-
-
-def json_type(raw: object) -> str:
-    """The JSON type of a decoded value, as Go's errors name it."""
-    match raw:
-        case bool():
-            return "bool"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case dict():
-            return "object"
-        case _:
-            return "number"
 
 
 LEGACY_SCHEME = "pkg/api/legacyscheme/scheme.go:30"
@@ -237,14 +223,14 @@ def not_registered(api_version: str, kind: str, scheme: str) -> str:
     return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{scheme}"'
 
 
-def no_conversion(version: str, kind: str, wanted_group: str, wanted_kind: str) -> str:
-    package = go_package(wanted_group, wanted_kind)
-    return f"converting ({version}.{kind}) to ({package}.{wanted_kind}): unknown conversion"
+def no_conversion(version: str, kind: str, target_group: str, target_kind: str) -> str:
+    package = go_package(target_group, target_kind)
+    return f"converting ({version}.{kind}) to ({package}.{target_kind}): unknown conversion"
 
 
-def can_be_converted(group: str, kind: str, wanted_group: str, wanted_kind: str) -> bool:
+def can_be_converted(group: str, kind: str, target_group: str, target_kind: str) -> bool:
     """Whether a kind is another version of the expected one."""
-    return kind == wanted_kind and go_package(group, kind) == go_package(wanted_group, wanted_kind)
+    return kind == target_kind and go_package(group, kind) == go_package(target_group, target_kind)
 
 
 @cache

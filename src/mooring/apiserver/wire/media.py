@@ -124,10 +124,10 @@ def negotiate(accept: str, *, is_watch: bool = False, converts: bool = True, has
     if not accept or accept == JSON:
         return _AS_IT_IS
     question = (accept, is_watch, converts, has_table)
-    wanted = _remembered.get(question)
-    if wanted is None:
-        wanted = _remembered.put(question, _negotiated(*question))
-    return wanted
+    negotiated = _remembered.get(question)
+    if negotiated is None:
+        negotiated = _remembered.put(question, _negotiated(*question))
+    return negotiated
 
 
 def negotiate_discovery(accept: str) -> tuple[str, bool]:
@@ -171,11 +171,11 @@ def _negotiated(accept: str, is_watch: bool, converts: bool, has_table: bool) ->
     for clause in _ordered(list(_clauses(accept))):
         for content_type in (JSON, YAML):
             if clause.matches(content_type):
-                wanted = _served(clause, content_type, converts)
-                if wanted is not None and (has_table or not wanted.is_table):
+                negotiated = _served(clause, content_type, converts)
+                if negotiated is not None and (has_table or not negotiated.is_table):
                     if is_watch and content_type == YAML:
                         raise NotAcceptableError(_only(SUPPORTED_STREAMS))
-                    return wanted
+                    return negotiated
     raise NotAcceptableError(_only(SUPPORTED))
 
 

@@ -19,6 +19,7 @@ Go has decoders of its own for the fields of JSONSchemaProps that are a schema o
 from __future__ import annotations
 
 import binascii
+from calendar import monthrange
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -30,9 +31,6 @@ from mooring.apiserver.wire.json_text import FLOAT64_MAX, NumberText
 
 LAYOUT_TIME = "2006-01-02T15:04:05Z07:00"
 LAYOUT_MICRO_TIME = "2006-01-02T15:04:05.000000Z07:00"
-
-_DAYS_OF_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-
 
 TIMES_CACHED_MAX = 4_096
 """Times to the second, which repeat: the conditions of an object are often of one second."""
@@ -100,7 +98,7 @@ def _parsed(text: str, layout: str, *, is_micro: bool) -> tuple[datetime | None,
     micro = reader.fraction(is_micro)
     offset = reader.zone()
     reader.end()
-    if not 1 <= day <= _DAYS_OF_MONTH[month - 1] or (month == 2 and day == 29 and not _is_leap(year)):
+    if not 1 <= day <= monthrange(year, month)[1]:
         reader.out_of_range("day")
     return _moment(year, month, day, hour, minute, second, offset), micro
 
@@ -115,10 +113,6 @@ def _moment(
     except (ValueError, OverflowError):  # the year 0, which Go has and Python has not
         return None
     return None if moment == datetime.min else moment
-
-
-def _is_leap(year: int) -> bool:
-    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
 class _TimeReader:
@@ -252,24 +246,21 @@ def _canonical_quantity(text: str) -> str:
 
 def time(raw: object) -> str | None:
     """A Time, to the second; None for the zero one."""
-    if raw is None:
-        return None
-    if not isinstance(raw, str):
-        raise UnexpectedJsonType
-    try:
-        return canonical_time(raw)
-    except TimeFormatError as error:
-        raise ScalarError(str(error)) from error
+    return _time(raw, canonical_time)
 
 
 def micro_time(raw: object) -> str | None:
     """A MicroTime; None for the zero one."""
+    return _time(raw, canonical_micro_time)
+
+
+def _time(raw: object, canonical: Callable[[str], str | None]) -> str | None:
     if raw is None:
         return None
     if not isinstance(raw, str):
         raise UnexpectedJsonType
     try:
-        return canonical_micro_time(raw)
+        return canonical(raw)
     except TimeFormatError as error:
         raise ScalarError(str(error)) from error
 

@@ -108,9 +108,13 @@ class InputLookup:
             documents = {
                 identity: self._document_of(view) for identity, view in self._views.items() if identity[0] == kind.kind
             }
-            documents |= {identity: each for identity, each in self._documents.items() if identity[0] == kind.kind}
+            documents |= {
+                identity: document for identity, document in self._documents.items() if identity[0] == kind.kind
+            }
             found = self._lists[kind, namespace] = [
-                each for each in documents.values() if not namespace or each["metadata"].get("namespace") == namespace
+                document
+                for document in documents.values()
+                if not namespace or document["metadata"].get("namespace") == namespace
             ]
         return found
 

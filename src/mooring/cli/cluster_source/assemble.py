@@ -95,8 +95,8 @@ def assemble(
     if not cluster.node_count:
         if live is not None:
             raise input_error(f"the cluster at {live.server} has no nodes")
-        wanted = f"wanted at least one: kubectl get nodes -o yaml > nodes.yaml, then add {file_option} nodes.yaml"
-        raise input_error(f"found no nodes in {', '.join((*options.files, *other_files))}; {wanted}")
+        advice = f"wanted at least one: kubectl get nodes -o yaml > nodes.yaml, then add {file_option} nodes.yaml"
+        raise input_error(f"found no nodes in {', '.join((*options.files, *other_files))}; {advice}")
     if live is None:
         return SourceCluster(cluster, supplied)
     return SourceCluster(cluster, supplied, live.server, live.namespace)
@@ -163,30 +163,30 @@ def pending_pods(engine: Engine, pods: Iterable[Pod]) -> list[PodInfo]:
     return records
 
 
-def chosen_pod(wanted: str, cluster: ClusterInput, namespace: str) -> Pod:
+def chosen_pod(name: str, cluster: ClusterInput, namespace: str) -> Pod:
     """The pod that a name, or NAMESPACE/NAME, means; of several with that name the one in `namespace`. Raises
     `InputError`."""
     pods = cluster.pods()
-    matching = [pod for pod in pods if wanted in (pod.metadata.name, pod.key)]
+    matching = [pod for pod in pods if name in (pod.metadata.name, pod.key)]
     if len(matching) > 1:
         matching = [pod for pod in matching if pod.metadata.namespace == namespace] or matching
     if len(matching) == 1:
         return matching[0]
     if matching:
         keys = ", ".join(sorted(pod.key for pod in matching))
-        raise input_error(f'found several pods named "{wanted}"; say which one: {keys}')
-    near = _near(wanted, pods)
+        raise input_error(f'found several pods named "{name}"; say which one: {keys}')
+    near = _near(name, pods)
     advice = f"did you mean {' or '.join(near)}?" if near else _pods(pods)
-    raise input_error(f'found no pod "{wanted}"; {advice}')
+    raise input_error(f'found no pod "{name}"; {advice}')
 
 
-def _near(wanted: str, pods: Sequence[Pod]) -> list[str]:
+def _near(typed: str, pods: Sequence[Pod]) -> list[str]:
     """Pods with almost that name: typing errors first, then names that contain it."""
     keys_of: dict[str, list[str]] = {}
     for pod in pods:
-        keys_of.setdefault(pod.key if "/" in wanted else pod.metadata.name, []).append(pod.key)
-    alike = sorted(difflib.get_close_matches(wanted, keys_of, n=MATCHES_SHOWN_MAX))
-    containing = [name for name in sorted(keys_of) if wanted in name and name not in alike]
+        keys_of.setdefault(pod.key if "/" in typed else pod.metadata.name, []).append(pod.key)
+    alike = sorted(difflib.get_close_matches(typed, keys_of, n=MATCHES_SHOWN_MAX))
+    containing = [name for name in sorted(keys_of) if typed in name and name not in alike]
     return [key for name in (*alike, *containing) for key in sorted(keys_of[name])][:MATCHES_SHOWN_MAX]
 
 

@@ -199,119 +199,119 @@ class _Expander:
 
     # The kinds
 
-    def _expand_deployment(self, wanted: Deployment) -> None:
-        sets = self._sets.get(wanted.metadata.uid, [])
-        new, old = generations(wanted, sets)
-        if wanted.spec.paused or is_scaling(wanted, sets):
-            sizes = {each.metadata.uid: replicas_of(each) for each in sets}
-            sizes |= {resize.target.metadata.uid: resize.replicas for resize in plan_scaling(wanted, new, old)}
-            for each in sets:
-                self._expand_replica_set(each, sizes[each.metadata.uid])
+    def _expand_deployment(self, deployment: Deployment) -> None:
+        sets = self._sets.get(deployment.metadata.uid, [])
+        new, old = generations(deployment, sets)
+        if deployment.spec.paused or is_scaling(deployment, sets):
+            sizes = {replica_set.metadata.uid: replicas_of(replica_set) for replica_set in sets}
+            sizes |= {resize.target.metadata.uid: resize.replicas for resize in plan_scaling(deployment, new, old)}
+            for replica_set in sets:
+                self._expand_replica_set(replica_set, sizes[replica_set.metadata.uid])
             if not sets:
-                self._note(wanted, "is paused")
-        elif wanted.spec.strategy.type == RECREATE and any(self._active(each) for each in old):
-            self._note(wanted, "waits until its old pods are gone (Recreate)")
-        elif not sets and wanted.status.replicas:
-            self._note(wanted, "has ReplicaSets that are not in the input")
+                self._note(deployment, "is paused")
+        elif deployment.spec.strategy.type == RECREATE and any(self._active(replica_set) for replica_set in old):
+            self._note(deployment, "waits until its old pods are gone (Recreate)")
+        elif not sets and deployment.status.replicas:
+            self._note(deployment, "has ReplicaSets that are not in the input")
         elif new is None:
-            new = self._new_replica_set(wanted, old)
+            new = self._new_replica_set(deployment, old)
             self._expand_replica_set(new, replicas_of(new))
         else:
-            resizes = rolling_up(wanted, new, sets)
+            resizes = rolling_up(deployment, new, sets)
             self._expand_replica_set(new, resizes[0].replicas if resizes else replicas_of(new))
 
-    def _new_replica_set(self, wanted: Deployment, old: list[ReplicaSet]) -> ReplicaSet:
-        collisions, size = wanted.status.collision_count, new_set_size(wanted, old, 0)
-        document = new_set_document(wanted, collisions, next_revision(old), size)
+    def _new_replica_set(self, deployment: Deployment, old: list[ReplicaSet]) -> ReplicaSet:
+        collisions, size = deployment.status.collision_count, new_set_size(deployment, old, 0)
+        document = new_set_document(deployment, collisions, next_revision(old), size)
         made = _with_uid(decode_as(ReplicaSet, msgspec.json.encode(document)))
         self._expansion.objects.append(made)
         return made
 
-    def _expand_replica_set(self, wanted: ReplicaSet | ReplicationController, replicas: int) -> None:
-        active = len(self._active(wanted)) + self._adoptable(wanted)
+    def _expand_replica_set(self, replica_set: ReplicaSet | ReplicationController, replicas: int) -> None:
+        active = len(self._active(replica_set)) + self._adoptable(replica_set)
         # A controller of the cluster may have made pods that the input does not hold.
-        active = max(active, wanted.status.replicas)
+        active = max(active, replica_set.status.replicas)
         count = self._allowed(replicas - active)
         if count:
-            template = document_of(wanted)["spec"]["template"]
-            self._add([self._created(pod_of_template(template, wanted), wanted)] * count, wanted)
+            template = document_of(replica_set)["spec"]["template"]
+            self._add([self._created(pod_of_template(template, replica_set), replica_set)] * count, replica_set)
 
-    def _adoptable(self, wanted: ReplicaSet | ReplicationController) -> int:
+    def _adoptable(self, replica_set: ReplicaSet | ReplicationController) -> int:
         try:
-            selector = selector_of(wanted)
+            selector = selector_of(replica_set)
         except LabelSelectorError:
             return 0
-        orphans = self._orphans.get(wanted.metadata.namespace, ())
+        orphans = self._orphans.get(replica_set.metadata.namespace, ())
         return sum(is_active(pod) and selector.matches(pod.metadata.labels) for pod in orphans)
 
-    def _expand_stateful_set(self, wanted: StatefulSet, found: ManifestObject) -> None:
-        namespace, start, replicas = wanted.metadata.namespace, start_of(wanted), replicas_of(wanted)
-        own = self._owned.get(wanted.metadata.uid, ())
-        is_ordered = wanted.spec.pod_management_policy != "Parallel"
+    def _expand_stateful_set(self, stateful_set: StatefulSet, found: ManifestObject) -> None:
+        namespace, start, replicas = stateful_set.metadata.namespace, start_of(stateful_set), replicas_of(stateful_set)
+        own = self._owned.get(stateful_set.metadata.uid, ())
+        is_ordered = stateful_set.spec.pod_management_policy != "Parallel"
         if found.view.metadata.uid and is_ordered and not all(is_ready(pod) for pod in own):
             return  # the controller of the cluster creates one after the other
         present = {pod.metadata.name for pod in (*own, *self._orphans.get(namespace, ()))}
-        missing = [at for at in range(start, start + replicas) if f"{wanted.metadata.name}-{at}" not in present]
-        unseen = max(wanted.status.replicas - len(own), 0)  # pods of the cluster that the input does not hold
+        missing = [at for at in range(start, start + replicas) if f"{stateful_set.metadata.name}-{at}" not in present]
+        unseen = max(stateful_set.status.replicas - len(own), 0)  # pods of the cluster that the input does not hold
         missing = missing[unseen:]
-        document = document_of(wanted)["spec"]
+        document = document_of(stateful_set)["spec"]
         # Ordinal by ordinal: each has its own claims.
         for ordinal in missing[: self._allowed(len(missing))]:
-            pod = member_document(wanted, document["template"], wanted.status.update_revision, ordinal)
-            self._expansion.pods.append(self._created(pod, wanted))
+            pod = member_document(stateful_set, document["template"], stateful_set.status.update_revision, ordinal)
+            self._expansion.pods.append(self._created(pod, stateful_set))
             if self._are_claims_known or not found.view.metadata.uid:
-                self._add_claims(wanted, document, ordinal)
+                self._add_claims(stateful_set, document, ordinal)
 
-    def _add_claims(self, wanted: StatefulSet, spec: Document, ordinal: int) -> None:
-        names = claim_names(wanted, ordinal)
+    def _add_claims(self, owner: StatefulSet, spec: Document, ordinal: int) -> None:
+        names = claim_names(owner, ordinal)
         for template in spec.get("volumeClaimTemplates") or ():
             name = names[template["metadata"]["name"]]
-            if f"{wanted.metadata.namespace}/{name}" not in self._claims:
-                metadata = ObjectMeta(name=name, namespace=wanted.metadata.namespace)
-                document = claim_document(wanted, template, name)
+            if f"{owner.metadata.namespace}/{name}" not in self._claims:
+                metadata = ObjectMeta(name=name, namespace=owner.metadata.namespace)
+                document = claim_document(owner, template, name)
                 self._expansion.objects.append(self._server.created(PersistentVolumeClaim, document, metadata))
 
-    def _expand_daemon_set(self, wanted: DaemonSet) -> None:
-        own = [pod for pod in self._owned.get(wanted.metadata.uid, ()) if is_active(pod)]
-        if wanted.status.current_number_scheduled > len(own):
+    def _expand_daemon_set(self, daemon_set: DaemonSet) -> None:
+        own = [pod for pod in self._owned.get(daemon_set.metadata.uid, ()) if is_active(pod)]
+        if daemon_set.status.current_number_scheduled > len(own):
             return  # the pods of the cluster are not in the input
         present = {target_node(pod) for pod in own}
         fits = FitCache()
-        chosen = [node for node in self._nodes if fits.fit(wanted, node).should_run]
+        chosen = [node for node in self._nodes if fits.fit(daemon_set, node).should_run]
         names = [name for node in chosen if (name := node.metadata.name) not in present]
         names = names[: self._allowed(len(names))]
         if names:
-            new = self._created(daemon_pod(wanted, ""), wanted)  # once: admission does not read node affinity
+            new = self._created(daemon_pod(daemon_set, ""), daemon_set)  # once: admission does not read node affinity
             spec = msgspec.to_builtins(new.view.spec)
-            self._add([_with_spec(new, pin_to_node(spec, name)) for name in names], wanted)
+            self._add([_with_spec(new, pin_to_node(spec, name)) for name in names], daemon_set)
 
-    def _expand_job(self, wanted: Job) -> None:
-        if wanted.spec.suspend or is_managed_externally(wanted) or finished_condition(wanted) is not None:
+    def _expand_job(self, job: Job) -> None:
+        if job.spec.suspend or is_managed_externally(job) or finished_condition(job) is not None:
             return
-        pods = self._owned.get(wanted.metadata.uid, [])
-        if wanted.status.active > sum(map(is_active, pods)):
+        pods = self._owned.get(job.metadata.uid, [])
+        if job.status.active > sum(map(is_active, pods)):
             return  # the pods of the cluster are not in the input
-        plan = plan_pods(summarize_pods(wanted, list(pods), frozenset()), NO_FAILURES, self._now_s)
+        plan = plan_pods(summarize_pods(job, list(pods), frozenset()), NO_FAILURES, self._now_s)
         if not isinstance(plan, CreatePods):
             return
-        count, document = self._allowed(plan.count), job_pod(wanted)
+        count, document = self._allowed(plan.count), job_pod(job)
         if plan.indexes:
-            documents = [indexed_pod(wanted, document, index, None) for index in plan.indexes[:count]]
-            self._add([self._created(each, wanted) for each in documents], wanted)
+            documents = [indexed_pod(job, document, index, None) for index in plan.indexes[:count]]
+            self._add([self._created(pod, job) for pod in documents], job)
         elif count:
-            self._add([self._created(document, wanted)] * count, wanted)
+            self._add([self._created(document, job)] * count, job)
 
-    def _expand_cron_job(self, wanted: CronJob, found: ManifestObject) -> None:
-        if found.view.metadata.uid or wanted.spec.suspend:
+    def _expand_cron_job(self, cron_job: CronJob, found: ManifestObject) -> None:
+        if found.view.metadata.uid or cron_job.spec.suspend:
             return  # the controller of the cluster creates its Jobs when it is time
         try:
-            next_s = parse_schedule(schedule_text(wanted)).next_s(self._now_s)
+            next_s = parse_schedule(schedule_text(cron_job)).next_s(self._now_s)
         except ScheduleError as error:
-            raise InputError([Problem(found.origin.at("spec.schedule"), f"{_title(wanted)}: {error}")]) from None
+            raise InputError([Problem(found.origin.at("spec.schedule"), f"{_title(cron_job)}: {error}")]) from None
         if next_s is None:
             return
-        document = job_document(wanted, next_s)
-        document["metadata"]["namespace"] = wanted.metadata.namespace
+        document = job_document(cron_job, next_s)
+        document["metadata"]["namespace"] = cron_job.metadata.namespace
         self._expand_job(self._prepared(decode_as(Job, msgspec.json.encode(document)), found))
 
     def _prepared(self, view: AnyWorkload, found: ManifestObject) -> AnyWorkload:
@@ -328,8 +328,8 @@ class _Expander:
 
     # Pods
 
-    def _active(self, wanted: ReplicaSet | ReplicationController) -> list[Pod]:
-        return [pod for pod in self._owned.get(wanted.metadata.uid, ()) if is_active(pod)]
+    def _active(self, owner: ReplicaSet | ReplicationController) -> list[Pod]:
+        return [pod for pod in self._owned.get(owner.metadata.uid, ()) if is_active(pod)]
 
     def _allowed(self, count: int) -> int:
         """How many of `count` pods may still be added."""
@@ -337,20 +337,20 @@ class _Expander:
         self._left_out += max(count, 0) - allowed
         return allowed
 
-    def _created(self, pod: Document, wanted: ObjectWithRaw) -> NewPod:
+    def _created(self, pod: Document, owner: ObjectWithRaw) -> NewPod:
         """The pod as the API server would store it. Raises `StatusError`."""
-        return self._server.created_pod(pod, ObjectMeta(namespace=wanted.metadata.namespace))
+        return self._server.created_pod(pod, ObjectMeta(namespace=owner.metadata.namespace))
 
-    def _add(self, pods: list[NewPod], wanted: ObjectWithRaw) -> None:
+    def _add(self, pods: list[NewPod], owner: ObjectWithRaw) -> None:
         """Adds pods under generated names."""
-        names = self._entropy.fork(f"pods of {wanted.kind} {wanted.key}")
+        names = self._entropy.fork(f"pods of {owner.kind} {owner.key}")
         for new in pods:
             start = new.view.metadata.generate_name[:GENERATED_NAME_LENGTH_MAX]
             metadata = replace(new.view.metadata, name=f"{start}{names.suffix()}", generate_name="")
             self._expansion.pods.append(dataclasses.replace(new, view=replace(new.view, metadata=metadata)))
 
-    def _note(self, wanted: ApiObject, text: str) -> None:
-        self._expansion.notes.append(f"{_title(wanted)} {text}: no pods of it are added")
+    def _note(self, workload: ApiObject, text: str) -> None:
+        self._expansion.notes.append(f"{_title(workload)} {text}: no pods of it are added")
 
 
 def _is_settled(view: Workload) -> bool:

@@ -18,6 +18,7 @@ import msgspec
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import NODE, POD
+from mooring.api.views.meta import is_true
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.cli.clusters.registry import ClusterProcess, ClusterState, running_clusters
@@ -54,10 +55,12 @@ def show_status(name: str, form: str) -> int:
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(list(map(_document, clusters, numbers))), indent=2))
     elif not clusters:
-        click.echo(f"no cluster {name} runs" if name else "no cluster runs: `mooring up` starts one", err=True)
+        click.echo(
+            f"no running cluster is named {name}" if name else "no cluster runs: `mooring up` starts one", err=True
+        )
     else:
         now_s = SystemClock().wall_s()
-        click.echo("\n\n".join("\n".join(_lines(*each, now_s)) for each in zip(clusters, numbers, strict=True)))
+        click.echo("\n\n".join("\n".join(_lines(*pair, now_s)) for pair in zip(clusters, numbers, strict=True)))
     return EXIT_DONE if clusters else EXIT_FAILED
 
 
@@ -79,7 +82,7 @@ async def _numbers_of(state: ClusterState) -> Numbers | str:
 
 
 def _is_ready(node: Node) -> bool:
-    return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+    return is_true(node.status.conditions, "Ready")
 
 
 def _lines(state: ClusterState, numbers: Numbers | str, now_s: float) -> list[str]:
@@ -125,7 +128,7 @@ def stop_clusters(name: str, *, is_all: bool, timeout_s: float) -> int:
         raise input_error("a name and --all contradict each other: leave one out")
     clusters = [state for state in running_clusters() if not name or state.name == name]
     if not clusters:
-        click.echo(f"no cluster {name} runs" if name else "no cluster runs", err=True)
+        click.echo(f"no running cluster is named {name}" if name else "no cluster runs", err=True)
         return EXIT_FAILED if name else EXIT_DONE
     if len(clusters) > 1 and not is_all:
         names = ", ".join(state.name for state in clusters)
@@ -147,7 +150,7 @@ async def _wait_ended(clusters: list[ClusterState], processes: Mapping[str, Clus
     clock, waiting = SystemClock(), list(clusters)
     end_s = clock.now_s() + timeout_s
     while True:
-        for state in [each for each in waiting if processes[each.name].has_ended()]:
+        for state in [state for state in waiting if processes[state.name].has_ended()]:
             waiting.remove(state)
             click.echo(f"cluster {state.name} has ended")
         if not waiting:

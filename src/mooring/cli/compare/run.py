@@ -37,7 +37,7 @@ from mooring.cli.cluster_source.assemble import (
 from mooring.cli.cluster_source.cluster_input import ClusterInput
 from mooring.cli.errors import input_error
 from mooring.cli.manifests.read import find_sources
-from mooring.cli.terminal import ProgressBar, counted
+from mooring.cli.terminal import ProgressBar, counted, table
 from mooring.kit.clock import Clock, SystemClock, parse_rfc3339
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.bound import most_pods
@@ -165,13 +165,7 @@ def as_lines(comparison: ConfigurationComparison) -> Iterator[str]:
     for title in titles:
         cells = [_cell(figures.get(title)) for figures in columns.values()]
         rows.append([title, *cells])
-    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
-    for row in rows:
-        first, *others = (
-            cell.ljust(width) if index == 0 else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        yield "  ".join((first, *others)).rstrip()
+    yield from table(rows, has_numbers=True)
     yield comparison.bound.text
 
 

@@ -150,12 +150,14 @@ class _Missing:
             yield self._entry("StorageClass", VOLUME_PLUGINS, _VOLUMES)
             return
         classes = [found for claim in unbound if (found := self._classes.get(class_of_claim(claim))) is not None]
-        late = [each for each in classes if each.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER]
+        late = [
+            storage_class for storage_class in classes if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+        ]
         is_volume_missing = any(claim.spec.volume_name not in self._volumes for claim in bound)
         if "PersistentVolume" not in self._supplied and (is_volume_missing or late):
             yield self._entry("PersistentVolume", VOLUME_PLUGINS, _VOLUMES)
             return
-        provisioned = [each for each in late if each.provisioner != NO_PROVISIONER]
+        provisioned = [storage_class for storage_class in late if storage_class.provisioner != NO_PROVISIONER]
         if provisioned:
             yield from self._of_capacity(provisioned)
         is_of_driver = any(
@@ -180,7 +182,7 @@ class _Missing:
             consequence = "whether its driver has free capacity was not judged"
             yield self._entry("CSIDriver", ("VolumeBinding",), consequence)
             return
-        drivers = [self._drivers.get(each.provisioner) for each in classes]
+        drivers = [self._drivers.get(storage_class.provisioner) for storage_class in classes]
         if "CSIStorageCapacity" not in self._supplied and any(
             driver is not None and driver.spec.storage_capacity for driver in drivers
         ):
@@ -222,8 +224,8 @@ class _Missing:
             return "ResourceClaim"
         if not open_claims:
             return None
-        wanted = {name for claim in open_claims for name in _device_classes_of(claim)}
-        if "DeviceClass" not in self._supplied and not wanted <= self._device_classes.keys():
+        class_names = {name for claim in open_claims for name in _device_classes_of(claim)}
+        if "DeviceClass" not in self._supplied and not class_names <= self._device_classes.keys():
             return "DeviceClass"
         return "ResourceSlice" if "ResourceSlice" not in self._supplied else None
 
@@ -273,7 +275,7 @@ def _without_terms(side: Side | None) -> tuple[Side | None, int]:
     required = side.required_during_scheduling_ignored_during_execution
     preferred = side.preferred_during_scheduling_ignored_during_execution
     kept = tuple(term for term in required if not _needs_namespaces(term))
-    kept_preferred = tuple(each for each in preferred if not _needs_namespaces(each.pod_affinity_term))
+    kept_preferred = tuple(term for term in preferred if not _needs_namespaces(term.pod_affinity_term))
     limited = replace(
         side,
         required_during_scheduling_ignored_during_execution=kept,
@@ -287,5 +289,5 @@ def _needs_namespaces(term: PodAffinityTerm) -> bool:
     selector = term.namespace_selector
     if selector is None:
         return False
-    keys = [*selector.match_labels, *(each.key for each in selector.match_expressions)]
+    keys = [*selector.match_labels, *(expression.key for expression in selector.match_expressions)]
     return any(key != NAMESPACE_NAME_LABEL for key in keys)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
 from mooring.cli.terminal import yaml_text
@@ -223,14 +223,14 @@ def _pod(pod: PodExplanation) -> Data:
     if pod.reasons:
         data["reasons"] = [{"reason": reason, "nodes": count} for reason, count in pod.reasons.items()]
     if pod.rejections:
-        data["rejections"] = [_rejection(group) for group in pod.rejections]
+        data["rejections"] = [asdict(group) for group in pod.rejections]
     if pod.everywhere:
         data["obstaclesEverywhere"] = [_obstacle(obstacle) for obstacle in pod.everywhere]
         data["otherwiseFeasible"] = pod.otherwise_count
     if pod.nearest:
         data["obstacles"] = [_node(node) for node in pod.nearest]
     if pod.devices:
-        data["devices"] = [_device(device) for device in pod.devices]
+        data["devices"] = [asdict(device) for device in pod.devices]
     if pod.preemption is not None:
         data["preemption"] = _preemption(pod.preemption)
     return data
@@ -245,29 +245,10 @@ def _not_judged(entry: NotJudged) -> Data:
     }
 
 
-def _device(device: GrantedDevice) -> Data:
-    return {
-        "claim": device.claim,
-        "request": device.request,
-        "driver": device.driver,
-        "pool": device.pool,
-        "device": device.device,
-    }
-
-
 def _scores(scores: Scores) -> Data:
     return {
         "tied": scores.tied_count,
         "scores": [{"node": row.node, "total": row.total, "plugins": dict(row.by_plugin)} for row in scores.rows],
-    }
-
-
-def _rejection(group: NodesRejecting) -> Data:
-    return {
-        "plugin": group.plugin,
-        "code": group.code,
-        "reasons": list(group.reasons),
-        "nodes": list(group.nodes),
     }
 
 

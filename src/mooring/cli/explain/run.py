@@ -105,16 +105,16 @@ def _explained(
     """The explanations of the chosen pods, in that order; if none is chosen of all pending pods, or of those of the
     files that are added to a live cluster."""
     pending = {pod.key: pod for pod in cluster.pending}
-    wanted: Set[str] = {pod.key for pod in chosen} & pending.keys()
+    keys: Set[str] = {pod.key for pod in chosen} & pending.keys()
     if not chosen:
-        wanted = (pending.keys() & cluster.of_files if request.is_live else None) or pending.keys()
+        keys = (pending.keys() & cluster.of_files if request.is_live else None) or pending.keys()
     found: dict[str, PodExplanation] = {}
-    if wanted:
+    if keys:
         try:
             explainer = Explainer(engine, cluster, request.node_limit)
             with ProgressBar("deciding", len(cluster.pending), SystemClock()) as progress:
-                decided = explainer.explain(wanted, progress.advance, ignores_others=request.ignores_others)
-                found = {each.pod: each for each in decided}
+                decided = explainer.explain(keys, progress.advance, ignores_others=request.ignores_others)
+                found = {explanation.pod: explanation for explanation in decided}
         except ObjectError as error:
             raise input_error(str(error)) from error
     for key, explanation in found.items():
@@ -165,15 +165,15 @@ class Explainer:
         self._queue = list(zip(in_queue_order(cluster.pending), pending_pods(engine, cluster.pending), strict=True))
 
     def explain(
-        self, wanted: Set[str], decided: Callable[[int], None], *, ignores_others: bool = False
+        self, keys: Set[str], decided: Callable[[int], None], *, ignores_others: bool = False
     ) -> Iterator[PodExplanation]:
         """The wanted pending pods (`namespace/name`) in queue order, each after all that come before it; or each as if
         no other pod were pending."""
-        left = len(wanted)
+        left = len(keys)
         for pod, record in self._queue:
             if not left:
                 return
-            if pod.key in wanted:
+            if pod.key in keys:
                 nominated_node = record.nominated_node
                 yield self._explain(record)
                 left -= 1
@@ -253,7 +253,7 @@ class Explainer:
             return self._explanation(decision.pod, Outcome.GATED, gates)
         return self._unschedulable(decision)
 
-    def _explanation(self, record: PodInfo, outcome: Outcome, message: str) -> PodExplanation:
+    def _explanation(self, record: PodInfo, outcome: Outcome, message: str = "") -> PodExplanation:
         return PodExplanation(
             pod=record.key,
             outcome=outcome,
@@ -264,13 +264,9 @@ class Explainer:
         )
 
     def _placed(self, decision: Decision) -> PodExplanation:
-        return PodExplanation(
-            pod=decision.pod.key,
-            outcome=Outcome.PLACED,
-            priority=decision.pod.priority,
-            scheduler=_scheduler_of(decision.pod),
+        return replace(
+            self._explanation(decision.pod, Outcome.PLACED),
             node=decision.node_name,
-            node_count=self._engine.columns.node_count,
             feasible_count=decision.feasible_count,
             scores=_scores(decision, self._node_limit),
             rejections=_grouped(decision),
@@ -281,18 +277,12 @@ class Explainer:
         profile = self._engine.cycle_for(decision.pod).profile
         found = explain(profile, self._engine.columns, decision.pod, nearest_max=self._node_limit)
         groups = _grouped(decision)
-        node_count = self._engine.columns.node_count
+        explanation = self._explanation(decision.pod, Outcome.UNSCHEDULABLE, decision.message or "")
         status = decision.status
-        reasons = _counted(groups) if status is None else dict.fromkeys(status.reasons, node_count)
-        return PodExplanation(
-            pod=decision.pod.key,
-            outcome=Outcome.UNSCHEDULABLE,
-            priority=decision.pod.priority,
-            scheduler=_scheduler_of(decision.pod),
-            node_count=node_count,
-            message=decision.message or "",
+        return replace(
+            explanation,
             rejections=groups,
-            reasons=reasons,
+            reasons=_counted(groups) if status is None else dict.fromkeys(status.reasons, explanation.node_count),
             everywhere=found.everywhere,
             nearest=tuple(NodeObstacles(name, found.at(name)) for name in found.nearest),
             otherwise_count=found.free_count if found.everywhere else 0,

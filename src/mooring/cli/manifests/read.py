@@ -148,8 +148,8 @@ class _Reader:
         if not (content.lstrip()[:1] == b"{" and self._read_json(name, content)):
             self._read_yaml(name, content)
         if self._is_empty:
-            wanted = "wanted Kubernetes objects, such as the output of kubectl get nodes,pods -A -o yaml"
-            self.problems.append(Problem(name, f"found nothing in it; {wanted}"))
+            expected = "wanted Kubernetes objects, such as the output of kubectl get nodes,pods -A -o yaml"
+            self.problems.append(Problem(name, f"found nothing in it; {expected}"))
 
     # JSON
 
@@ -240,8 +240,8 @@ class _Reader:
     def _take_plain(self, plain: object, origin: TextOrigin) -> None:
         """Adds a decoded object, or all objects of a list."""
         if not isinstance(plain, Mapping):
-            wanted = "wanted a Kubernetes object with apiVersion, kind and metadata"
-            self._complain(origin, "", f"found {_described(plain)}; {wanted}")
+            expected = "wanted a Kubernetes object with apiVersion, kind and metadata"
+            self._complain(origin, "", f"found {_described(plain)}; {expected}")
             return
         api_version, kind = plain.get("apiVersion") or "", plain.get("kind") or ""
         for path, value in (("kind", kind), ("apiVersion", api_version)):
@@ -280,8 +280,8 @@ class _Reader:
             view = _decoded(view_of(api_version, kind), body)
         except UnknownKindError as error:
             if not api_version:
-                wanted = error.known_versions[0] if error.known_versions else _SUCH_AS["apiVersion"]
-                self._complain(origin, "", f"found {kind} without apiVersion; wanted {wanted}")
+                version = error.known_versions[0] if error.known_versions else _SUCH_AS["apiVersion"]
+                self._complain(origin, "", f"found {kind} without apiVersion; wanted {version}")
             else:
                 self._complain(origin, "kind", f"{error}; {advice_for(api_version)}")
             return

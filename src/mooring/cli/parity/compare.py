@@ -111,7 +111,9 @@ class Tally:
     differences: list[Difference] = field(default_factory=list)
 
     def differing(self, part: str, *, is_explained: bool) -> int:
-        return sum(each.part == part and bool(each.explained) == is_explained for each in self.differences)
+        return sum(
+            difference.part == part and bool(difference.explained) == is_explained for difference in self.differences
+        )
 
     @property
     def unexplained(self) -> list[Difference]:
@@ -140,7 +142,7 @@ def explained(differences: list[Difference], version: BinaryVersion) -> list[Dif
         if difference.part == MESSAGE:
             reason = _message_reason(difference, changes)
         elif difference.part == NODE:  # follows from the scores
-            reason = next((reasons[each.part] for each in differences if each.part in reasons), "")
+            reason = next((reasons[difference.part] for difference in differences if difference.part in reasons), "")
         found.append(msgspec.structs.replace(difference, explained=reason))
     return found
 
@@ -158,12 +160,10 @@ def _message_reason(difference: Difference, changes: list[VersionChange]) -> str
 
 def _compare(tally: Tally, pod: str, theirs: Observed, ours: Decision, ranks: Mapping[str, tuple[int, str]]) -> None:
 
-    def differ(part: str, found: object, own: object, node: str = "") -> None:
+    def differ(part: str, found: object, own: object) -> None:
         tally.compared[part] += 1
         if found != own:
-            tally.differences.append(
-                Difference(pod=pod, part=part, node=node, kube_scheduler=str(found), mooring=str(own))
-            )
+            tally.differences.append(Difference(pod=pod, part=part, kube_scheduler=str(found), mooring=str(own)))
 
     differ(OUTCOME, _outcome(theirs.node, theirs.nominated), _outcome(ours.node_name, _nominated(ours)))
     if theirs.node and ours.node_name is not None:

@@ -161,7 +161,7 @@ def _clusters(options: ParityOptions, stdin: BinaryIO, clock: Clock) -> Iterator
             seed = options.seed + number
             yield seed, random_cluster(Entropy(seed, "parity"))
     elif options.files:
-        yield None, [each.document for each in read_objects(find_sources(options.files), stdin)]
+        yield None, [entry.document for entry in read_objects(find_sources(options.files), stdin)]
     else:
         yield None, run_real(_read_live(options, clock))
 
@@ -240,7 +240,7 @@ class _ParityRun:
             else:
                 pending.append(document)
             await client.delete(kinds.POD, pod.metadata.namespace, pod.metadata.name, Deletion(grace_s=0))
-        pending.sort(key=lambda each: -(each["spec"].get("priority") or 0))
+        pending.sort(key=lambda document: -(document["spec"].get("priority") or 0))
         return pending
 
     async def _load(self, client: Client, of_kinds: Iterable[Kind]) -> None:
@@ -279,10 +279,13 @@ class _ParityRun:
             return
         victims: list[Pod] = []
         if pod is not None:
-            wanted = {victim.key for victim in decision.preemption.victims} if decision.preemption else set()
+            expected = {victim.key for victim in decision.preemption.victims} if decision.preemption else set()
             if pod.status.nominated_node_name:
-                victims = await self._victims(client, wanted)
-            ranks = {each.key: (each.spec.priority or 0, each.status.start_time or "") for each in placed}
+                victims = await self._victims(client, expected)
+            ranks = {
+                placed_pod.key: (placed_pod.spec.priority or 0, placed_pod.status.start_time or "")
+                for placed_pod in placed
+            }
             observed = Observed(
                 message=_message(pod),
                 nominated=pod.status.nominated_node_name,
@@ -306,12 +309,12 @@ class _ParityRun:
             await self._clock.wait(CHECK_S)
         return None
 
-    async def _victims(self, client: Client, wanted: set[str]) -> list[Pod]:
+    async def _victims(self, client: Client, expected: set[str]) -> list[Pod]:
         """The pods that are being deleted, when they are those that our engine names or `VICTIMS_S_MAX` is over."""
         deadline_s = self._clock.now_s() + VICTIMS_S_MAX
         while True:
             found = [pod for pod in await _placed_pods(client) if pod.metadata.deletion_timestamp is not None]
-            if {pod.key for pod in found} == wanted or self._clock.now_s() > deadline_s:
+            if {pod.key for pod in found} == expected or self._clock.now_s() > deadline_s:
                 return found
             await self._clock.wait(CHECK_S)
 
@@ -395,7 +398,7 @@ def as_lines(parity: Parity) -> Iterator[str]:
     width = max(len(row[0]) for row in rows)
     for part, compared, different, by_version in rows:
         yield f"{part:<{width}}  {compared:>10}  {different:>9}  {by_version:>10}"
-    for reason in dict.fromkeys(each.explained for each in tally.differences if each.explained):
+    for reason in dict.fromkeys(difference.explained for difference in tally.differences if difference.explained):
         yield f"by version: {reason}"
     for pod in parity.undecided:
         yield f"kube-scheduler did not decide about {pod}"

@@ -31,6 +31,7 @@ from mooring.client.errors import ClientError, ForbiddenError, NotFoundError, To
 from mooring.client.http.client import HttpClient
 from mooring.client.http.connection import Connection
 from mooring.client.interface import PatchForm, Selection
+from mooring.controllers.pods import is_active, is_ready
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
@@ -176,13 +177,13 @@ async def _read_state(client: HttpClient, pod: Pod) -> _EvictedPod:
     assert owner is not None, f"{pod.key} has no controller: plans do not move it"
     listing = await client.list(POD, Selection(metadata.namespace))
     pods = [decode_as(Pod, item) for item in listing.items]
-    placed = [each for each in pods if _is_of(each, owner.uid) and each.spec.node_name]
+    placed = [candidate for candidate in pods if _is_of(candidate, owner.uid) and candidate.spec.node_name]
     return _EvictedPod(
         pod.key,
         f"{owner.kind} {metadata.namespace}/{owner.name}",
-        any(each.metadata.uid == metadata.uid for each in pods),
+        any(candidate.metadata.uid == metadata.uid for candidate in pods),
         len(placed),
-        sum(map(_is_ready, placed)),
+        sum(map(is_ready, placed)),
         await _allowed_disruptions(client, pod),
     )
 
@@ -193,18 +194,13 @@ async def _allowed_disruptions(client: HttpClient, pod: Pod) -> dict[str, int]:
     except (ForbiddenError, NotFoundError):
         return {}
     budgets = [decode_as(PodDisruptionBudget, item) for item in listing.items]
-    compiled = [each for each in map(compile_budget, budgets) if each is not None]
-    return {each.key: each.allowed for each in compiled if each.matcher.matches(pod.metadata.labels)}
+    compiled = [budget for budget in map(compile_budget, budgets) if budget is not None]
+    return {budget.key: budget.allowed for budget in compiled if budget.matcher.matches(pod.metadata.labels)}
 
 
 def _is_of(pod: Pod, owner_uid: str) -> bool:
     owner = controller_of(pod.metadata)
-    has_ended = pod.metadata.deletion_timestamp is not None or pod.status.phase in ("Succeeded", "Failed")
-    return owner is not None and owner.uid == owner_uid and not has_ended
-
-
-def _is_ready(pod: Pod) -> bool:
-    return any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions)
+    return owner is not None and owner.uid == owner_uid and is_active(pod)
 
 
 def _ignore(text: str) -> None:

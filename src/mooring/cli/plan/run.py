@@ -103,9 +103,7 @@ def run_plan(options: PlanOptions, stdin: BinaryIO, note: Note, clock: Clock) ->
                 view = uncordoned(view)
             engine.put(view)
         return _plan(options, engine, source, pods)
-    except ObjectError as error:
-        raise input_error(str(error)) from error
-    except PlanError as error:
+    except (ObjectError, PlanError) as error:
         raise input_error(str(error)) from error
 
 
@@ -132,8 +130,8 @@ def _request(options: PlanOptions, engine: Engine, source: SourceCluster, pods: 
     if options.is_capacity:
         pods = _pod_types(source, pods)
         if options.ratio and len(options.ratio) != len(pods):
-            numbers, wanted = counted(len(options.ratio), "number"), counted(len(pods), "pod")
-            raise input_error(f"--ratio has {numbers} for {wanted}; wanted one for each")
+            numbers, required = counted(len(options.ratio), "number"), counted(len(pods), "pod")
+            raise input_error(f"--ratio has {numbers} for {required}; wanted one for each")
         return PlanRequest(Question.CAPACITY, seed, tuple(pods), ratio=options.ratio)
     if options.is_defragment:
         if len(pods) > 1:
@@ -163,15 +161,15 @@ def _together(dump: Manifests, manifests_of_pods: Manifests) -> Manifests:
 
 def _requested_pods(source: SourceCluster, manifests_of_pods: Manifests) -> list[Pod]:
     """The pending pods of the manifests and of their workloads."""
-    wanted = {
+    named = {
         (entry.view.kind, entry.view.metadata.namespace or "default", entry.view.metadata.name)
         for entry in manifests_of_pods.objects
     }
-    workloads = {f"{kind} {namespace}/{name}" for kind, namespace, name in wanted}
+    workloads = {f"{kind} {namespace}/{name}" for kind, namespace, name in named}
     return [
         pod
         for pod in in_queue_order(source.cluster.pending)
-        if (pod.kind, pod.metadata.namespace, pod.metadata.name) in wanted
+        if (pod.kind, pod.metadata.namespace, pod.metadata.name) in named
         or source.cluster.workload_of.get(pod.key) in workloads
     ]
 

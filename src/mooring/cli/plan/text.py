@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from mooring.cli.terminal import ELLIPSIS, Terminal, counted, listed_names, wrapped, yaml_text
+from mooring.cli.terminal import ELLIPSIS, Terminal, counted, listed_names, table, wrapped, yaml_text
 from mooring.scheduler.plan.request import DrainedNode, PendingPod, Placement, PlanResult, Question
 
 ROWS_MAX = 20
@@ -50,20 +50,20 @@ def _placements(placements: Sequence[Placement], is_wide: bool) -> Iterator[str]
     if not placements:
         return
     header = ["POD", "NODE"]
-    rows = [[each.pod, each.node] for each in placements]
-    if any(each.moved_from for each in placements):
+    rows = [[placement.pod, placement.node] for placement in placements]
+    if any(placement.moved_from for placement in placements):
         header.insert(1, "FROM")
-        for row, each in zip(rows, placements, strict=True):
-            row.insert(1, each.moved_from)
+        for row, placement in zip(rows, placements, strict=True):
+            row.insert(1, placement.moved_from)
     if is_wide:
         header.append("SCORE")
-        for row, each in zip(rows, placements, strict=True):
-            row.append(str(each.score) if each.score is not None else "-")
-    if any(each.victims for each in placements):
+        for row, placement in zip(rows, placements, strict=True):
+            row.append(str(placement.score) if placement.score is not None else "-")
+    if any(placement.victims for placement in placements):
         header.append("EVICTS")
-        for row, each in zip(rows, placements, strict=True):
-            row.append(", ".join(_victims(each)))
-    yield from table(header, rows, None if is_wide else ROWS_MAX)
+        for row, placement in zip(rows, placements, strict=True):
+            row.append(", ".join(_victims(placement)))
+    yield from shortened_table(header, rows, None if is_wide else ROWS_MAX)
 
 
 def _victims(placement: Placement) -> list[str]:
@@ -75,8 +75,8 @@ def _victims(placement: Placement) -> list[str]:
 
 def _pending(pending: Sequence[PendingPod], terminal: Terminal) -> Iterator[str]:
     by_message: dict[str, list[str]] = {}
-    for each in pending:
-        by_message.setdefault(each.message, []).append(each.pod)
+    for pod in pending:
+        by_message.setdefault(pod.message, []).append(pod.pod)
     for message, pods in by_message.items():
         names = listed_names(pods, terminal.width - len("pending: "))
         yield terminal.paint(f"pending: {names}", colour="red")
@@ -85,7 +85,7 @@ def _pending(pending: Sequence[PendingPod], terminal: Terminal) -> Iterator[str]
 
 def _closing(result: PlanResult, terminal: Terminal) -> str:
     placed, pending = len(result.placements), len(result.pending)
-    victims = sum(len(each.victims) for each in result.placements)
+    victims = sum(len(placement.victims) for placement in result.placements)
     text = f"{counted(placed + pending, 'pod')}: {placed} placed, {pending} pending"
     if victims:
         text += f", {counted(victims, 'pod')} evicted"
@@ -117,11 +117,11 @@ def _added(result: PlanResult, terminal: Terminal, is_wide: bool) -> Iterator[st
     yield from _placements(result.placements, is_wide)
     yield from _pending(result.pending, terminal)
     if result.nodes_to_add:
-        rows = [[each.type, str(each.count), f"{each.price:g}"] for each in result.nodes_to_add]
+        rows = [[node_type.type, str(node_type.count), f"{node_type.price:g}"] for node_type in result.nodes_to_add]
         yield ""
-        yield from table(["ADD NODES LIKE", "COUNT", "PRICE"], rows, None)
-        total = sum(each.count for each in result.nodes_to_add)
-        price = sum(each.price for each in result.nodes_to_add)
+        yield from table([["ADD NODES LIKE", "COUNT", "PRICE"], *rows])
+        total = sum(node_type.count for node_type in result.nodes_to_add)
+        price = sum(node_type.price for node_type in result.nodes_to_add)
         yield terminal.paint(f"{counted(total, 'node')} to add, price {price:g}.", bold=True)
     else:
         helpless = "no nodes to add: the pending pods do not fit on new nodes like these either."
@@ -158,7 +158,7 @@ def _capacity(result: PlanResult, terminal: Terminal) -> Iterator[str]:
     capacity = result.capacity
     assert capacity is not None, "a capacity plan without a capacity"
     rows = [[pod, str(count)] for pod, count in capacity.pods.items()]
-    yield from table(["POD", "MORE"], rows, None)
+    yield from table([["POD", "MORE"], *rows])
     if capacity.is_limit_reached:
         yield "more would fit: the plan ends here."
     elif capacity.limited_by:
@@ -171,8 +171,8 @@ def _defragmented(result: PlanResult, terminal: Terminal, is_wide: bool) -> Iter
     if result.cordoned:
         yield from wrapped(f"first cordon {', '.join(result.cordoned)}", terminal.width, indent=0, hanging=2)
     if result.moves:
-        rows = [[each.pod, each.from_node, each.to_node] for each in result.moves]
-        yield from table(["MOVE", "FROM", "TO"], rows, None if is_wide else ROWS_MAX)
+        rows = [[move.pod, move.from_node, move.to_node] for move in result.moves]
+        yield from shortened_table(["MOVE", "FROM", "TO"], rows, None if is_wide else ROWS_MAX)
     else:
         yield "no moves."
     yield from _placements(result.placements, is_wide)
@@ -186,13 +186,9 @@ def _defragmented(result: PlanResult, terminal: Terminal, is_wide: bool) -> Iter
     yield from _bound(result)
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], rows_max: int | None) -> Iterator[str]:
-    """Columns as wide as their longest text."""
+def shortened_table(header: Sequence[str], rows: Sequence[Sequence[str]], rows_max: int | None) -> Iterator[str]:
     shown = rows if rows_max is None or len(rows) <= rows_max else rows[:rows_max]
-    lines = [header, *shown]
-    widths = [max(len(line[index]) for line in lines) for index in range(len(header))]
-    for line in lines:
-        yield "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+    yield from table([header, *shown])
     if len(shown) < len(rows):
         counts = Counter(row[-1] for row in rows[len(shown) :])
         yield f"{ELLIPSIS} {len(rows) - len(shown)} more on {counted(len(counts), 'node')} (-o wide shows all)"

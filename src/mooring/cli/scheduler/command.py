@@ -12,12 +12,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 from click.core import ParameterSource
 
-from mooring.cli.flags import Flag, FlagType, FlagValue, option_of
+from mooring.cli.flags import Flag, FlagType, FlagValue, SectionedCommand, attributes_by_section, flag_options
+from mooring.cli.options import KUBECONFIG, MASTER, leader_election_flags, serving_flags
 from mooring.kit.memory import end_loading, loading
 
 _CONFIGURATIONS = (".yaml", ".yml", ".json")
@@ -43,18 +44,17 @@ def _list(name: str, text: str, *default: str, has_effect: bool = True) -> Flag:
     return Flag(name, FlagType.LIST, default, text, has_effect=has_effect)
 
 
+OWN_SECTION = "Mooring flags"
 FLAGS: dict[str, tuple[Flag, ...]] = {
-    "misc": (
+    "Misc flags": (
         _file("config", "A KubeSchedulerConfiguration: YAML or JSON.", endings=_CONFIGURATIONS),
-        _text("master", "The address of the API server; overrides the kubeconfig."),
+        MASTER,
         _file("write-config-to", "Write the configuration with all defaults to this file and exit."),
     ),
-    "secure serving": (
-        Flag("bind-address", FlagType.ADDRESS, "0.0.0.0", "The address of the secure port."),
-        Flag("secure-port", FlagType.PORT, 10_259, "The port of health, metrics and profiles over TLS; 0: none."),
-        _file("cert-dir", "The directory of the self-signed certificate; empty: a new one at each start."),
-        _file("tls-cert-file", "The serving certificate, with its chain."),
-        _file("tls-private-key-file", "The key of the serving certificate."),
+    "Secure serving flags": (
+        *serving_flags(
+            Flag("secure-port", FlagType.PORT, 10_259, "The port of health, metrics and profiles over TLS; 0: none.")
+        ),
         Flag("tls-sni-cert-key", FlagType.PAIRS, (), "Serving certificates for other server names."),
         _list("tls-cipher-suites", "Cipher suites of TLS 1.2, by their IANA names."),
         _text("tls-min-version", "VersionTLS12 or VersionTLS13; older versions are not supported."),
@@ -64,7 +64,7 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
         _switch("disable-http2-serving", "HTTP/2 is not supported.", has_effect=False),
         Flag("http2-max-streams-per-connection", FlagType.INTEGER, 0, "HTTP/2 is not supported.", has_effect=False),
     ),
-    "authentication": (
+    "Authentication flags": (
         _file("authentication-kubeconfig", "The kubeconfig for TokenReviews. Default: the service account of the pod."),
         _switch("authentication-skip-lookup", "Do not read client CAs from the cluster."),
         _switch(
@@ -81,7 +81,7 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
         _list("requestheader-uid-headers", "Headers with the uid of the user."),
         _list("requestheader-username-headers", "Headers with the name of the user.", "x-remote-user"),
     ),
-    "authorization": (
+    "Authorization flags": (
         _file(
             "authorization-kubeconfig",
             "The kubeconfig for SubjectAccessReviews. Default: the service account of the pod.",
@@ -90,9 +90,9 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
         _duration("authorization-webhook-cache-authorized-ttl", "How long allowed requests are cached.", 10.0),
         _duration("authorization-webhook-cache-unauthorized-ttl", "How long denied requests are cached.", 10.0),
     ),
-    "deprecated": (
+    "Deprecated flags": (
         _switch("contention-profiling", "There are no locks to profile.", True, has_effect=False),
-        _file("kubeconfig", "The kubeconfig. Default: $KUBECONFIG, the service account of the pod, ~/.kube/config."),
+        KUBECONFIG,
         _text(
             "kube-api-content-type",
             "JSON is always used.",
@@ -106,27 +106,22 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
         ),
         _switch("profiling", "Serve profiles under /debug/pprof.", True),
     ),
-    "leader election": (
-        _switch("leader-elect", "Run only while holding the lease.", True),
-        _duration("leader-elect-lease-duration", "How long others wait for a leader that does not renew.", 15.0),
-        _duration("leader-elect-renew-deadline", "How long a leader continues without renewing its lease.", 10.0),
+    "Leader election flags": (
+        *leader_election_flags("kube-scheduler"),
         _text("leader-elect-resource-lock", "The resource of the lock.", "leases"),
-        _text("leader-elect-resource-name", "The name of the lease.", "kube-scheduler"),
-        _text("leader-elect-resource-namespace", "The namespace of the lease.", "kube-system"),
-        _duration("leader-elect-retry-period", "The interval of renewing or checking the lease.", 2.0),
     ),
-    "feature gate": (
+    "Feature gate flags": (
         _list("emulated-version", "The version is always 1.36.", has_effect=False),
         _list("feature-gates", "Features have the defaults of Kubernetes.", has_effect=False),
         _list("min-compatibility-version", "It is always 1.36.", has_effect=False),
     ),
-    "metrics": (
+    "Metrics flags": (
         _list("allow-metric-labels", "All values of all labels are exported.", has_effect=False),
         _file("allow-metric-labels-manifest", "The same, from a file.", has_effect=False),
         _list("disabled-metrics", "Metrics that are not exported."),
         _text("show-hidden-metrics-for-version", "There are no hidden metrics.", has_effect=False),
     ),
-    "logs": (
+    "Logs flags": (
         _duration("log-flush-frequency", "Every line is written at once.", 5.0, has_effect=False),
         _text("log-json-info-buffer-size", "Nothing is buffered.", "0", has_effect=False),
         _switch("log-json-split-stream", "Everything goes to standard error.", has_effect=False),
@@ -136,7 +131,7 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
         Flag("v", FlagType.INTEGER, 0, "Log verbosity: 2 logs every scheduling attempt, 4 everything.", short="v"),
         _list("vmodule", "Verbosity by file.", has_effect=False),
     ),
-    "mooring": (
+    OWN_SECTION: (
         _switch("console", "Serve the web console at /console/, and log a link that logs in."),
         _file("decision-log", "Write every scheduling decision to this SQLite file, for mooring why."),
         _file(
@@ -160,29 +155,40 @@ def all_flags() -> list[Flag]:
 _SHORT_WITH_EQUALS = re.compile(r"^(-[a-z])=")
 
 
-class ComponentCommand(click.Command):
-    """A command whose help shows flags by section. The flags are created when they are needed."""
+class SchedulerCommand(SectionedCommand):
+    """`mooring scheduler`."""
 
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        if not self.params:
-            self.params = _parameters()
-        return super().get_params(ctx)
+    sections: ClassVar = {**attributes_by_section(FLAGS), "Version": ["version"]}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, [_SHORT_WITH_EQUALS.sub(r"\1", argument) for argument in args])
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        shown = {parameter.name: parameter.get_help_record(ctx) for parameter in self.get_params(ctx)}
-        for section, flags in FLAGS.items():
-            rows = [row for flag in flags if (row := shown.pop(flag.attribute, None)) is not None]
-            if rows:
-                with formatter.section(f"{section[0].upper()}{section[1:]} flags"):
-                    formatter.write_dl(rows)
-        with formatter.section("Global flags"):
-            formatter.write_dl([row for row in shown.values() if row is not None])
+
+def _show_version(ctx: click.Context, param: click.Parameter, is_requested: bool) -> None:
+    if is_requested:
+        from mooring.kit.build import KUBERNETES_VERSION, build
+
+        click.echo(f"mooring {build().version}, as Kubernetes {KUBERNETES_VERSION}")
+        ctx.exit()
 
 
-def _run(**values: Any) -> None:
+@click.command(
+    cls=SchedulerCommand,
+    short_help="Run the scheduler against any API server.",
+    epilog="It also accepts the flags of kube-scheduler that have no effect here; docs/running.md lists them.",
+    context_settings={"token_normalize_func": lambda name: name.replace("_", "-"), "max_content_width": 120},
+)
+@flag_options(FLAGS)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
+@click.pass_context
+def scheduler(ctx: click.Context, /, **values: Any) -> None:
     """Assigns pods to nodes, exactly as kube-scheduler v1.36 does, with its flags, configuration file, endpoints and
     leader election.
 
@@ -198,43 +204,8 @@ def _run(**values: Any) -> None:
         from mooring.cli.scheduler.run import run_scheduler
 
         end_loading()
-    ctx = click.get_current_context()
-    flags: dict[str, FlagValue] = {flag.name: values[flag.attribute] for section in FLAGS.values() for flag in section}
+    flags: dict[str, FlagValue] = {flag.name: values[flag.attribute] for flag in all_flags()}
     given = frozenset(
-        name for name in flags if ctx.get_parameter_source(name.replace("-", "_")) is ParameterSource.COMMANDLINE
+        flag.name for flag in all_flags() if ctx.get_parameter_source(flag.attribute) is ParameterSource.COMMANDLINE
     )
     ctx.exit(run_scheduler(flags, given))
-
-
-def _show_version(ctx: click.Context, param: click.Parameter, is_requested: bool) -> None:
-    if is_requested:
-        from mooring.kit.build import KUBERNETES_VERSION, build
-
-        click.echo(f"mooring {build().version}, as Kubernetes {KUBERNETES_VERSION}")
-        ctx.exit()
-
-
-def _parameters() -> list[click.Parameter]:
-    version = click.Option(
-        ["--version"],
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_show_version,
-        help="Show the version and exit.",
-    )
-    return [*(option_of(flag) for section in FLAGS.values() for flag in section), version]
-
-
-scheduler = ComponentCommand(
-    "scheduler",
-    callback=_run,
-    help=_run.__doc__,
-    short_help="Run the scheduler against any API server.",
-    epilog="It also accepts the flags of kube-scheduler that have no effect here; docs/running.md lists them.",
-    context_settings={
-        "help_option_names": ["-h", "--help"],
-        "token_normalize_func": lambda name: name.replace("_", "-"),
-        "max_content_width": 120,
-    },
-)

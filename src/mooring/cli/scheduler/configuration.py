@@ -89,7 +89,9 @@ def checked_configuration(
         registered_kinds(cycle.profile for cycle in engine.cycles.values())
         return configuration, registry
     except ConfigurationError as error:
-        raise InputError(Problem(_where(file, document, each.path), each.text) for each in error.problems) from error
+        raise InputError(
+            Problem(_where(file, document, problem.path), problem.text) for problem in error.problems
+        ) from error
     except ValueError as error:
         raise input_error(str(error), file) from error
 
@@ -126,15 +128,15 @@ def _with_kubeconfig(
     ignored = sorted((_CLIENT_FLAGS.keys() | _TOP_FLAGS.keys()) & given - {"kubeconfig"})
     if ignored:
         logger.warning("ignored, because --config is given: %s", ", ".join(f"--{name}" for name in ignored))
-    named, wanted = configuration.client_connection.kubeconfig, str(flags["kubeconfig"])
-    if not wanted or wanted == named:
+    named, requested = configuration.client_connection.kubeconfig, str(flags["kubeconfig"])
+    if not requested or requested == named:
         return configuration
     if named:
         file = str(flags["config"])
         raise input_error(
-            f"--kubeconfig {wanted} contradicts clientConnection.kubeconfig: {named}; leave one out", file
+            f"--kubeconfig {requested} contradicts clientConnection.kubeconfig: {named}; leave one out", file
         )
-    return replace(configuration, client_connection=replace(configuration.client_connection, kubeconfig=wanted))
+    return replace(configuration, client_connection=replace(configuration.client_connection, kubeconfig=requested))
 
 
 def _chosen(names: Mapping[str, str], flags: Mapping[str, FlagValue], given: frozenset[str]) -> dict[str, Any]:

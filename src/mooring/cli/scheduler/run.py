@@ -17,15 +17,15 @@ import click
 
 from mooring import __version__
 from mooring.cli.errors import input_error
-from mooring.cli.flags import FlagValue, shown, size_bytes
+from mooring.cli.flags import FlagValue, shown, size_bytes, warn_of_flags_without_effect
 from mooring.cli.scheduler.command import all_flags
 from mooring.cli.scheduler.configuration import check_recordable, configuration_of, write_configuration
-from mooring.client.election import ElectionSettings, ElectionSettingsError, LeadershipLostError
+from mooring.client.election import ElectionSettingsError, LeadershipLostError
 from mooring.client.http.connection import Connection
 from mooring.client.http.dial import TlsError
 from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.load import component_connection, in_cluster_connection, is_in_cluster
-from mooring.cluster.scheduler_process import SchedulerProcess, SchedulerSettings
+from mooring.cluster.scheduler_process import SchedulerProcess, SchedulerSettings, election_settings
 from mooring.cluster.secure_port import ConsoleLogin, SecurePort
 from mooring.kit.clock import Clock, SystemClock
 from mooring.kit.entropy import system_entropy
@@ -64,7 +64,7 @@ def run_scheduler(flags: Flags, given: frozenset[str]) -> int:
         write_configuration(configuration, _text(flags, "write-config-to"))
         logger.info("wrote the configuration to %s", flags["write-config-to"])
         return EXIT_DONE
-    _warn_of_idle_flags(flags, given)
+    warn_of_flags_without_effect(all_flags(), flags)
     settings = _settings(flags, configuration, registry, SystemClock())
     try:
         run_real(_run(settings))
@@ -108,14 +108,7 @@ def _settings(
             clock, kubeconfig=configuration.client_connection.kubeconfig, master=_text(flags, "master")
         )
         if election.leader_elect:
-            ElectionSettings(
-                election.resource_namespace,
-                election.resource_name,
-                "unknown",
-                election.lease_duration_s,
-                election.renew_deadline_s,
-                election.retry_period_s,
-            )
+            election_settings(election, "unknown")  # reports errors before anything starts
         port = _secure_port(flags, clock) if flags["secure-port"] else None
     except (KubeconfigError, TlsError, ElectionSettingsError, ServingTlsError, AllowedPathError) as error:
         raise input_error(str(error)) from error
@@ -216,12 +209,6 @@ def _review_connection(flags: Flags, name: str, clock: Clock) -> Connection | No
         return in_cluster_connection(clock, os.environ)
     logger.warning("no --%s was given: only public paths are served, and clients are anonymous", name)
     return None
-
-
-def _warn_of_idle_flags(flags: Flags, given: frozenset[str]) -> None:
-    for flag in all_flags():
-        if flag.name in given and not flag.has_effect and flags[flag.name] != flag.default:
-            logger.warning("--%s=%s has no effect here", flag.name, shown(flag.flag_type, flags[flag.name]))
 
 
 # Failures

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import click
 
+from mooring.kit.memory import end_loading, loading
+
 EXIT_ASSERTION = 1
 EXIT_DIFFERS = 1
 EXIT_INTERRUPTED = 130
@@ -72,7 +74,7 @@ def _replay(
 
 
 @click.command("simulate", help=HELP, short_help="Run days of a cluster in seconds.")
-@click.argument("scenario", metavar="SCENARIO", default="")
+@click.argument("scenario", metavar="[SCENARIO]", default="")
 @click.option(
     "--replay", "recording", default="", metavar="FILE", help="Decide again what scheduler --record recorded."
 )
@@ -152,18 +154,20 @@ def simulate(
     if config or plugins:
         raise click.UsageError("--config and --plugin belong to --replay; a scenario names those of its policies")
 
-    from mooring.cli.simulate.report import write_folder
-    from mooring.cli.simulate.run import (
-        SimulateOptions,
-        as_json,
-        as_lines,
-        difference_lines,
-        placement_differences,
-        run_simulate,
-    )
-    from mooring.cli.terminal import standard_output
-    from mooring.kit.clock import SystemClock
+    with loading():
+        from mooring.cli.simulate.report import write_folder
+        from mooring.cli.simulate.run import (
+            SimulateOptions,
+            as_json,
+            as_lines,
+            difference_lines,
+            placement_differences,
+            run_simulate,
+        )
+        from mooring.cli.terminal import standard_output
+        from mooring.kit.clock import SystemClock
 
+        end_loading()
     options = SimulateOptions(
         scenario=scenario,
         values=values,
@@ -195,7 +199,7 @@ def simulate(
         for text in notes:
             click.echo(f"mooring: note: {text}", err=True)
     if outcome.is_interrupted:
-        left = f"{outcome.wanted - len(outcome.results)} of {outcome.wanted} simulations are missing"
+        left = f"{outcome.planned - len(outcome.results)} of {outcome.planned} simulations are missing"
         hint = "; --resume goes on" if folder else "; with --output DIR, --resume would go on"
         click.echo(f"mooring: interrupted: {left}{hint}", err=True)
         ctx.exit(EXIT_INTERRUPTED)

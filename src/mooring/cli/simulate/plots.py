@@ -1,4 +1,4 @@
-"""Plots of `mooring simulate` as SVG: lines or points on linear axes, and the map of nodes over time.
+"""Plots of `mooring simulate` and of benchmarks as SVG: lines or points, groups of bars, the map of nodes over time.
 
 1. The same numbers give the same bytes.
 2. A plot is self-contained, and follows the colour scheme of the reader (`prefers-color-scheme`). It is as readable in
@@ -17,6 +17,7 @@ Point = tuple[float, float]
 
 WIDTH, HEIGHT = 480, 300
 LEFT, RIGHT, TOP, BOTTOM = 56, 14, 54, 42
+BARS_WIDTH, PANEL_HEIGHT, PANEL_GAP = 720, 150, 70
 TICKS = 5
 LETTER_WIDTH = 8.0
 """Of the font, on average."""
@@ -36,12 +37,20 @@ class Axis(NamedTuple):
     high: float
     start: float
     end: float
+    is_logarithmic: bool = False
+    """`low` and `high` are powers of ten."""
 
     def at(self, value: float) -> float:
-        return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
+        low, high = self.low, self.high
+        if self.is_logarithmic:
+            low, high, value = log10(low), log10(high), log10(value)
+        return self.start + (value - low) / (high - low) * (self.end - self.start)
 
     def ticks(self) -> Iterator[float]:
-        """Round values: multiples of 1, 2 or 5 times a power of ten."""
+        """Round values: multiples of 1, 2 or 5 times a power of ten; on a logarithmic axis the powers of ten."""
+        if self.is_logarithmic:
+            yield from (10.0**power for power in range(round(log10(self.low)), round(log10(self.high)) + 1))
+            return
         rough = (self.high - self.low) / TICKS
         power = 10.0 ** floor(log10(rough))
         step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * 0.999)
@@ -55,16 +64,26 @@ def line_plot(
     lines: Mapping[str, Sequence[Point]],
     *,
     is_scatter: bool = False,
+    is_logarithmic: bool = False,
     marks: Mapping[str, Sequence[Point]] = MappingProxyType({}),
     y_low: float = 0.0,
 ) -> str:
-    """A line for each name, or its points. `marks` are crosses beside the line of the same name."""
+    """A line for each name, or its points. `marks` are crosses beside the line of the same name.
+
+    Logarithmic axes leave out what is not above zero, and mark the points of a line.
+    """
+    if is_logarithmic:
+        lines = {name: [(x, y) for x, y in line if x > 0 and y > 0] for name, line in lines.items()}
     legend, top = _legend(list(lines))
-    points = [point for line in lines.values() for point in line]
+    points = [point for line in lines.values() for point in line] or [(1.0, 1.0)]
     x_low, x_high = min(x for x, _ in points), max(x for x, _ in points)
-    y_high = max(y for _, y in points)
-    x_axis = Axis(x_low, x_high if x_high > x_low else x_low + 1, LEFT, WIDTH - RIGHT)
-    y_axis = Axis(y_low, y_low + 1.05 * (y_high - y_low) if y_high > y_low else y_low + 1, HEIGHT - BOTTOM, top)
+    y_least, y_high = min(y for _, y in points), max(y for _, y in points)
+    if is_logarithmic:
+        x_axis = _logarithmic_axis(x_low, x_high, LEFT, WIDTH - 2 * RIGHT)  # room for half of the last number
+        y_axis = _logarithmic_axis(y_least, y_high, HEIGHT - BOTTOM, top)
+    else:
+        x_axis = Axis(x_low, x_high if x_high > x_low else x_low + 1, LEFT, WIDTH - RIGHT)
+        y_axis = Axis(y_low, y_low + 1.05 * (y_high - y_low) if y_high > y_low else y_low + 1, HEIGHT - BOTTOM, top)
     parts = [*legend, *_grid(x_axis, y_axis), _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, x_title, anchor="middle")]
     for number, (name, line) in enumerate(lines.items()):
         colour = number % len(LIGHT)
@@ -74,10 +93,46 @@ def line_plot(
         else:
             path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
             parts.append(f'<polyline class="s{colour}" points="{path}"><title>{escape(name)}</title></polyline>')
+        if is_logarithmic:
+            for (x, y), values in zip(places, line):
+                hint = f"{name}: {', '.join(map(_rounded, values))}"
+                circle = f'<circle class="f{colour}" cx="{x:.1f}" cy="{y:.1f}" r="3">'
+                parts.append(f"{circle}<title>{escape(hint)}</title></circle>")
         for x, y in marks.get(name, ()):
             cross = f"M{x_axis.at(x) - 4:.1f} {y_axis.at(y) - 4:.1f}l8 8m0 -8l-8 8"
             parts.append(f'<path class="s{colour}" d="{cross}"/>')
     return _document(title, parts)
+
+
+def _logarithmic_axis(low: float, high: float, start: float, end: float) -> Axis:
+    first, last = floor(log10(low)), ceil(log10(high))
+    return Axis(10.0**first, 10.0 ** max(last, first + 1), start, end, is_logarithmic=True)
+
+
+def bar_plot(title: str, groups: Sequence[str], panels: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
+    """Panels below each other by title: in each group a bar for each name, from 0."""
+    names = list(dict.fromkeys(name for bars in panels.values() for name in bars))
+    parts, top = _legend(names, BARS_WIDTH)
+    for panel_title, bars in panels.items():
+        parts += _panel(top, panel_title, groups, [(names.index(name), values) for name, values in bars.items()])
+        top += PANEL_HEIGHT + PANEL_GAP
+    return _document(title, parts, BARS_WIDTH, round(top))
+
+
+def _panel(top: float, title: str, groups: Sequence[str], bars: Sequence[tuple[int, Sequence[float]]]) -> Iterator[str]:
+    base, highest = top + PANEL_HEIGHT + 20, max((value for _, values in bars for value in values), default=1.0) or 1.0
+    yield _text(20, top + 8, title, more=' font-weight="600"')
+    group_width = (BARS_WIDTH - 40) / max(1, len(groups))
+    width = group_width * 0.8 / max(1, len(bars))
+    for place, group in enumerate(groups):
+        left = 20 + place * group_width
+        for number, (colour, values) in enumerate(bars):
+            size, x = values[place] / highest * (PANEL_HEIGHT - 20), left + number * width
+            place_and_size = f'x="{x:.1f}" y="{base - size:.1f}" width="{width - 2:.1f}" height="{size:.1f}"'
+            yield f'<rect class="f{colour}" {place_and_size}/>'
+            value = _rounded(values[place])
+            yield _text(x + width / 2, base - size - 4, value, anchor="middle", more=' font-size="10"')
+        yield _text(left + group_width * 0.4, base + 16, group, anchor="middle", more=' font-size="10"')
 
 
 def node_map(title: str, maps: Sequence[Sequence[int]], begin: str, end: str) -> str:
@@ -123,12 +178,12 @@ def _colour(shade: int) -> str:
     return "#" + "".join(f"{part:02x}" for part in parts)
 
 
-def _document(title: str, parts: Sequence[str]) -> str:
+def _document(title: str, parts: Sequence[str], width: int = WIDTH, height: int = HEIGHT) -> str:
     opening = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" class="plot"'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" class="plot"'
         f' font-family="{FONTS}" font-size="13">'
     )
-    background = f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>'
+    background = f'<rect class="paper" width="{width}" height="{height}"/>'
     heading = _text(12, 22, title, more=' font-size="15" font-weight="600"')
     return "\n".join([opening, f"<title>{escape(title)}</title>", _style(), background, heading, *parts, "</svg>", ""])
 
@@ -156,13 +211,13 @@ def _grid(x_axis: Axis, y_axis: Axis) -> Iterator[str]:
         yield _text(x_axis.start - 8, y + 4, _number(value), anchor="end")
 
 
-def _legend(names: Sequence[str]) -> tuple[list[str], float]:
+def _legend(names: Sequence[str], plot_width: int = WIDTH) -> tuple[list[str], float]:
     """The names with their colours, in as many lines as they need, and where the plot begins below them."""
     parts: list[str] = []
     x, y = float(LEFT), 34.0
     for number, name in enumerate(names):
         width = 14 + LETTER_WIDTH * len(name) + 12
-        if x + width > WIDTH and x > LEFT:
+        if x + width > plot_width and x > LEFT:
             x, y = float(LEFT), y + 16
         parts.append(f'<rect class="f{number % len(LIGHT)}" x="{x:.1f}" y="{y:.1f}" width="10" height="10"/>')
         parts.append(_text(x + 14, y + 10, name))
@@ -178,3 +233,8 @@ def _number(value: float) -> str:
     if abs(value) >= 10_000:
         return f"{value / 1_000:g}k" if abs(value) < 1_000_000 else f"{value / 1_000_000:g}M"
     return f"{value:.6g}"
+
+
+def _rounded(value: float) -> str:
+    """To three digits."""
+    return _number(float(f"{value:.3g}"))

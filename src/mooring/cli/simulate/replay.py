@@ -16,7 +16,7 @@ from pathlib import Path
 from mooring import __version__
 from mooring.cli.errors import input_error
 from mooring.cli.scheduler.configuration import check_recordable, checked_configuration, read_configuration
-from mooring.cli.terminal import ProgressBar, Terminal, counted, wrapped
+from mooring.cli.terminal import ProgressBar, Terminal, counted, table, wrapped
 from mooring.kit.clock import Clock
 from mooring.kit.loop import run
 from mooring.scheduler.catalogue import registry_with
@@ -177,7 +177,7 @@ def replay_json(outcome: ReplayOutcome) -> str:
         "moved": report.moved,
         "placed_only_recorded": report.placed_only_recorded,
         "placed_only_replayed": report.placed_only_replayed,
-        "differences": [asdict(each) for each in report.differences],
+        "differences": [asdict(difference) for difference in report.differences],
     }
     return json.dumps(document, indent=2) + "\n"
 
@@ -231,20 +231,19 @@ def _text(verdict: Verdict) -> str:
 
 
 def _score_table(scores: Mapping[str, Mapping[str, int]]) -> list[str]:
-    plugins = dict.fromkeys(plugin for each in scores.values() for plugin in each if plugin != "total")
+    plugins = dict.fromkeys(plugin for by_plugin in scores.values() for plugin in by_plugin if plugin != "total")
     rows = [["", *scores]]
-    rows += [[plugin, *(str(each.get(plugin, 0)) for each in scores.values())] for plugin in (*plugins, "total")]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    return [
-        "    " + "  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))])
-        for row in rows
-    ]
+    rows += [[plugin, *(str(row.get(plugin, 0)) for row in scores.values())] for plugin in (*plugins, "total")]
+    return [f"    {line}" for line in table(rows, has_numbers=True)]
 
 
 def _short(differences: Iterable[ReplayDifference]) -> list[str]:
     rows = [
-        (f"line {each.line}", each.pod, f"{each.recorded.node or 'no node'} -> {each.replayed.node or 'no node'}")
-        for each in differences
+        (
+            f"line {difference.line}",
+            difference.pod,
+            f"{difference.recorded.node or 'no node'} -> {difference.replayed.node or 'no node'}",
+        )
+        for difference in differences
     ]
-    widths = [max(len(row[place]) for row in rows) for place in range(2)]
-    return [f"  {row[0].ljust(widths[0])}  {row[1].ljust(widths[1])}  {row[2]}" for row in rows]
+    return [f"  {line}" for line in table(rows)]

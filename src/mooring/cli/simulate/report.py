@@ -167,7 +167,8 @@ def _difference_table(found: Sequence[PlacementDifference], compared: int, polic
     if found:
         rows = [["pod", first, second, "seed"]]
         rows += [
-            [each.pod, *(node or "–" for node in each.nodes), str(each.seed)] for each in found[:DIFFERENCES_IN_REPORT]
+            [difference.pod, *(node or "–" for node in difference.nodes), str(difference.seed)]
+            for difference in found[:DIFFERENCES_IN_REPORT]
         ]
         shown = min(len(found), DIFFERENCES_IN_REPORT)
         parts.append(f"<details><summary>The first {shown} of them</summary>{_html_table(rows)}</details>")
@@ -181,7 +182,9 @@ def _waiting_times(results: Sequence[SimulationResult]) -> str:
     unit, unit_s = ("h", HOUR_S) if highest_s >= 2 * HOUR_S else ("min", 60.0) if highest_s >= 120 else ("s", 1.0)
     lines = {}
     for policy in policies_of(results):
-        waits = [each.wait_percentiles_s for each in results if each.policy == policy and each.wait_percentiles_s]
+        waits = [
+            result.wait_percentiles_s for result in results if result.policy == policy and result.wait_percentiles_s
+        ]
         means = np.mean(waits, axis=0) / unit_s if waits else ()
         lines[policy] = [(float(percent), float(wait)) for percent, wait in enumerate(means)]
     return line_plot(f"waiting time ({unit}) by percentile of pods", "percentile", lines)

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from mooring.cli.errors import input_error
-from mooring.cli.terminal import ProgressBar
+from mooring.cli.terminal import ProgressBar, table
 from mooring.kit.clock import Clock
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.scenario.fields import Scenario, seeds_of
@@ -74,9 +74,9 @@ class Assertion:
             if self.policy and policy != self.policy:
                 continue
             figures = [result.figures for result in results if result.policy == policy]
-            if any(self.figure not in each for each in figures):
+            if any(self.figure not in by_name for by_name in figures):
                 raise input_error(f"--assert {self.text!r}: there is no {self.figure}; found {', '.join(figures[0])}")
-            mean = fmean(each[self.figure] for each in figures)
+            mean = fmean(by_name[self.figure] for by_name in figures)
             if not _COMPARISONS[self.comparison](mean, self.limit):
                 found.append(f"assertion failed: {self.text}: {self.figure} of {policy} is {mean:.6g}")
         return found
@@ -87,13 +87,13 @@ class SimulateOutcome:
     """The results in order of policies and seeds."""
 
     results: list[SimulationResult]
-    wanted: int
+    planned: int
     is_interrupted: bool
     assertions: list[Assertion]
 
     def violations(self) -> list[str]:
         """The assertions that do not hold. Raises `InputError` if there is no such figure."""
-        return [text for each in self.assertions for text in each.violations(self.results)]
+        return [text for assertion in self.assertions for text in assertion.violations(self.results)]
 
 
 def run_simulate(options: SimulateOptions, clock: Clock) -> SimulateOutcome:
@@ -110,7 +110,7 @@ def run_simulate(options: SimulateOptions, clock: Clock) -> SimulateOutcome:
         ]
         simulated = {task.policy for task in tasks}
         for option, named in (
-            ("--assert", {each.policy for each in assertions if each.policy}),
+            ("--assert", {assertion.policy for assertion in assertions if assertion.policy}),
             ("--diff", set(options.diff or ())),
         ):
             unknown = ", ".join(sorted(named - simulated))
@@ -128,8 +128,8 @@ def parsed_assertion(text: str) -> Assertion:
     """Raises `InputError`."""
     match = _ASSERTION.fullmatch(text)
     if match is None:
-        wanted = "wanted a figure, one of <= >= == < >, and a number, such as p99_wait_s <= 30"
-        raise input_error(f"--assert {text!r}: {wanted}")
+        expected = "wanted a figure, one of <= >= == < >, and a number, such as p99_wait_s <= 30"
+        raise input_error(f"--assert {text!r}: {expected}")
     return Assertion(text, match[1] or "", match[2], match[3], float(match[4]))
 
 
@@ -194,12 +194,11 @@ def as_lines(results: Sequence[SimulationResult], width: int) -> list[str]:
     begin = 1
     while begin < len(widths):
         end = begin + 1
-        while end < len(widths) and widths[0] + sum(2 + each for each in widths[begin : end + 1]) <= width:
+        while (
+            end < len(widths) and widths[0] + sum(2 + column_width for column_width in widths[begin : end + 1]) <= width
+        ):
             end += 1
-        for row in rows:
-            cells = [row[place].rjust(widths[place]) for place in range(begin, end)]
-            lines.append("  ".join([row[0].ljust(widths[0]), *cells]).rstrip())
-        lines.append("")
+        lines += [*table([[row[0], *row[begin:end]] for row in rows], has_numbers=True), ""]
         begin = end
     return [*lines, seeds_line(results)]
 
@@ -253,14 +252,16 @@ def difference_lines(found: Sequence[PlacementDifference], compared: int, polici
     first, second = policies
     line = f"{second} placed {len(found):,} of {compared:,} pods elsewhere than {first}"
     for name, place in ((first, 1), (second, 0)):
-        alone = sum(not each.nodes[place] for each in found)
+        alone = sum(not difference.nodes[place] for difference in found)
         line += f"; {alone:,} of them only {name} placed" if alone else ""
     lines = [f"{line}."]
     shown = [["pod", first, second, "seed"]]
-    shown += [[each.pod, *(node or "-" for node in each.nodes), str(each.seed)] for each in found[:DIFFERENCES_SHOWN]]
+    shown += [
+        [difference.pod, *(node or "-" for node in difference.nodes), str(difference.seed)]
+        for difference in found[:DIFFERENCES_SHOWN]
+    ]
     if found:
-        widths = [max(len(row[place]) for row in shown) for place in range(4)]
-        lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in shown]
+        lines += table(shown)
     if len(found) > DIFFERENCES_SHOWN:
         lines.append(f"… {len(found) - DIFFERENCES_SHOWN:,} more; differences.csv of --output has all of them")
     return lines
@@ -282,7 +283,10 @@ def sample_rows(results: Iterable[SimulationResult]) -> list[Row]:
 
 def difference_rows(found: Iterable[PlacementDifference], policies: tuple[str, str]) -> list[Row]:
     first, second = policies
-    return [{"seed": each.seed, "pod": each.pod, first: each.nodes[0], second: each.nodes[1]} for each in found]
+    return [
+        {"seed": difference.seed, "pod": difference.pod, first: difference.nodes[0], second: difference.nodes[1]}
+        for difference in found
+    ]
 
 
 def as_csv(rows: Sequence[Row]) -> str:

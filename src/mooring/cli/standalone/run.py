@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from mooring.cli.errors import InputError, Problem, input_error
-from mooring.client.election import LeadershipLostError
+from mooring.client.election import ElectionSettings, LeadershipLostError, new_identity
 from mooring.client.errors import ClientError
 from mooring.client.http.connection import Connection
 from mooring.client.interface import Client
@@ -25,7 +25,7 @@ from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.load import component_connection
 from mooring.cluster.secure_port import SecurePort
 from mooring.cluster.settings import ROUTINE_EVENTS_NODES_MAX, NodeShapes
-from mooring.cluster.standalone import ComponentHealth, LeaseTerms, NodeMetrics, run_standalone
+from mooring.cluster.standalone import ComponentHealth, NodeMetrics, run_standalone
 from mooring.controllers.manager import ControllerManager
 from mooring.controllers.settings import KUBERNETES_DEFAULTS, ControllerSettings, SettingError
 from mooring.kit.clock import Clock, SystemClock
@@ -47,40 +47,44 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class StandaloneOptions:
-    """The options of both commands, by the parameter names of `standalone.command`."""
+    """The options of both commands, named like the parameters of the commands."""
 
-    kubeconfig: Path | None
+    kubeconfig: str
     master: str
     leader_elect: bool
-    lease_name: str
-    lease_namespace: str
-    lease_s: float
-    renew_deadline_s: float
-    retry_s: float
-    requests_per_s: float
-    burst: int
+    leader_elect_resource_name: str
+    leader_elect_resource_namespace: str
+    leader_elect_lease_duration: float
+    leader_elect_renew_deadline: float
+    leader_elect_retry_period: float
+    kube_api_qps: float
+    kube_api_burst: int
     is_verbose: bool
     log_format: str
     bind_address: str
     port: int
-    cert_dir: Path | None
-    tls_cert_file: Path | None
-    tls_private_key_file: Path | None
-    authentication_kubeconfig: Path | None
-    authorization_kubeconfig: Path | None
+    cert_dir: str
+    tls_cert_file: str
+    tls_private_key_file: str
+    authentication_kubeconfig: str
+    authorization_kubeconfig: str
+
+    def connection(self, clock: Clock) -> Connection:
+        """To the API server. Raises `KubeconfigError`."""
+        return component_connection(clock, kubeconfig=self.kubeconfig, master=self.master)
 
     def secure_port(self, component: str, clock: Clock) -> SecurePort:
         """Raises `KubeconfigError` and `ServingTlsError`."""
-        own = component_connection(clock, kubeconfig=_path(self.kubeconfig), master=self.master)
+        own = self.connection(clock)
         files = self.authentication_kubeconfig, self.authorization_kubeconfig
         authentication, authorization = (
-            component_connection(clock, kubeconfig=str(file)) if file is not None else own for file in files
+            component_connection(clock, kubeconfig=file) if file else own for file in files
         )
         tls = ServingTls(
             name=component,
-            certificate_file=_path(self.tls_cert_file),
-            key_file=_path(self.tls_private_key_file),
-            directory=_path(self.cert_dir),
+            certificate_file=self.tls_cert_file,
+            key_file=self.tls_private_key_file,
+            directory=self.cert_dir,
         )
         serving_context(tls, clock.wall_s())  # reports errors before anything starts
         return SecurePort(
@@ -91,19 +95,24 @@ class StandaloneOptions:
             authorization=authorization,
         )
 
-    def lease(self, name: str) -> LeaseTerms | None:
+    def lease(self, name: str, identity: str) -> ElectionSettings | None:
         """The lease to hold, with this default name. Raises `ElectionSettingsError`."""
         if not self.leader_elect:
             return None
-        times = self.lease_s, self.renew_deadline_s, self.retry_s
-        terms = LeaseTerms(self.lease_name or name, self.lease_namespace, *times)
-        terms.settings("unknown")
-        return terms
+        return ElectionSettings(
+            self.leader_elect_resource_namespace,
+            self.leader_elect_resource_name or name,
+            identity,
+            self.leader_elect_lease_duration,
+            self.leader_elect_renew_deadline,
+            self.leader_elect_retry_period,
+        )
 
 
-def standalone_options(flags: Mapping[str, Any]) -> StandaloneOptions:
+def standalone_options(flags: Mapping[str, Any], port: int) -> StandaloneOptions:
     """The options that both commands have."""
-    return StandaloneOptions(**{field.name: flags[field.name] for field in fields(StandaloneOptions)})
+    names = [field.name for field in fields(StandaloneOptions) if field.name != "port"]
+    return StandaloneOptions(port=port, **{name: flags[name] for name in names})
 
 
 def start_logging(options: StandaloneOptions) -> None:
@@ -112,16 +121,15 @@ def start_logging(options: StandaloneOptions) -> None:
 
 
 def run_controllers(
-    options: StandaloneOptions, settings: ControllerSettings, enabled: tuple[str, ...], root_ca_file: Path | None
+    options: StandaloneOptions, settings: ControllerSettings, enabled: tuple[str, ...], root_ca_file: str
 ) -> None:
     """Run the controllers until Ctrl-C. Without a file, the CA certificates of the connection are published."""
     clock, entropy = SystemClock(), system_entropy()
-    given_pem = _read_pem(root_ca_file) if root_ca_file is not None else None
-
+    given_pem = _read_pem(Path(root_ca_file)) if root_ca_file else None
     health = ComponentHealth("kube-controller-manager")
 
     async def work(client: Client) -> None:
-        root_ca_pem = given_pem if given_pem is not None else _connection(options, clock).authority.decode("utf-8")
+        root_ca_pem = given_pem if given_pem is not None else options.connection(clock).authority.decode("utf-8")
         manager = ControllerManager(
             client, clock, entropy.fork("controllers"), settings, enabled, root_ca_pem=root_ca_pem
         )
@@ -200,11 +208,11 @@ def run_real_nodes(options: StandaloneOptions, *, count: int, directory: Path | 
     health = ComponentHealth("mooring-nodes")
 
     async def work(client: Client) -> None:
-        connection = _connection(options, clock)
-        wanted = ProcessNodes(
+        connection = options.connection(clock)
+        nodes = ProcessNodes(
             count, directory, options.port, options.bind_address, pod_users=pod_users, api_server_url=connection.server
         )
-        await run_process_nodes(client, connection, clock, entropy.fork("nodes"), wanted, health)
+        await run_process_nodes(client, connection, clock, entropy.fork("nodes"), nodes, health)
 
     # One lease per machine: the machines have different nodes and do not replace each other.
     # The port opens with the kubelets, which serve the logs of their pods on it.
@@ -222,9 +230,9 @@ def _run(
     is_served: bool,
 ) -> None:
     try:
-        terms = options.lease(lease)
+        election = options.lease(lease, new_identity(system_entropy()))
         port = options.secure_port(health.name, SystemClock()) if is_served else None
-        run_real(_until_stopped(options, component, work, terms, health, port))
+        run_real(_until_stopped(options, component, work, election, health, port))
     except (KubeconfigError, SettingError, ValueError) as error:
         raise InputError([Problem("", str(error))]) from None
     except (LeadershipLostError, ClientError, PortTakenError, DirectoryTakenError, PodUsersError) as error:
@@ -236,12 +244,12 @@ async def _until_stopped(
     options: StandaloneOptions,
     component: str,
     work: Callable[[Client], Awaitable[None]],
-    lease: LeaseTerms | None,
+    lease: ElectionSettings | None,
     health: ComponentHealth,
     port: SecurePort | None,
 ) -> None:
     clock, entropy = SystemClock(), system_entropy()
-    connection = _connection(options, clock)
+    connection = options.connection(clock)
     working = asyncio.current_task()
     assert working is not None
     is_stopping = False
@@ -263,8 +271,8 @@ async def _until_stopped(
             clock,
             entropy,
             lease=lease,
-            requests_per_s=options.requests_per_s,
-            burst=options.burst,
+            requests_per_s=options.kube_api_qps,
+            burst=options.kube_api_burst,
             health=health,
             port=port,
         )
@@ -272,11 +280,3 @@ async def _until_stopped(
         if not is_stopping:
             raise
     click.echo(f"{component} stopped", err=True)
-
-
-def _connection(options: StandaloneOptions, clock: Clock) -> Connection:
-    return component_connection(clock, kubeconfig=_path(options.kubeconfig), master=options.master)
-
-
-def _path(path: Path | None) -> str:
-    return str(path) if path is not None else ""

@@ -6,23 +6,25 @@ Importing this module imports click and the settings of the controllers, nothing
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
 
 import click
 
 from mooring.cli.errors import input_error
-from mooring.cli.flags import SectionedCommand, duration_option, names_in, switch_option, with_options
-from mooring.controllers.settings import (
-    IN_PROCESS_DEFAULTS,
-    KUBERNETES_DEFAULTS,
-    ControllerSettings,
-    SettingError,
-    flag_names,
-    is_switch,
-    settings_of_flags,
+from mooring.cli.flags import (
+    Flag,
+    FlagType,
+    SectionedCommand,
+    duration_option,
+    flag_options,
+    names_in,
+    switch_option,
+    with_options,
 )
+from mooring.controllers.settings import IN_PROCESS_DEFAULTS, ControllerSettings
 from mooring.kit.logs import FORMATS
 from mooring.kit.memory import loading
 
@@ -31,16 +33,26 @@ _COMPONENTS = ("scheduler", "controllers", "nodes")
 _PATH = click.Path(path_type=Path)
 EXISTING_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
-Command = Callable[..., Any]
+
+def controller_flags(defaults: ControllerSettings) -> list[Flag]:
+    """The flags of kube-controller-manager that have an effect. They are too many for the help."""
+    types: dict[type, FlagType] = {bool: FlagType.SWITCH, int: FlagType.INTEGER, float: FlagType.NUMBER}
+    flags = []
+    for field in fields(ControllerSettings):
+        default = getattr(defaults, field.name)
+        flag_type = FlagType.DURATION if field.name.endswith("_s") else types[type(default)]
+        flags.append(Flag(field.name.removesuffix("_s").replace("_", "-"), flag_type, default, ""))
+    return flags
 
 
-def with_controller_flags(command: Command) -> Command:
-    """Adds the flags of kube-controller-manager."""
-    for flag, name in reversed(list(flag_names().items())):
-        # A switch stands alone or has its value after an equals sign, as in Go.
-        switch: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if is_switch(name) else {}
-        command = click.option(flag, name, metavar="VALUE", hidden=True, **switch)(command)
-    return command
+def controller_settings(flags: dict[str, Any]) -> ControllerSettings:
+    """Takes the settings out of the flags. Raises `InputError`."""
+    settings = {field.name: flags.pop(field.name.removesuffix("_s")) for field in fields(ControllerSettings)}
+    for name, value in settings.items():
+        if name.endswith("_s") and value < 0:
+            flag = name.removesuffix("_s").replace("_", "-")
+            raise input_error(f"--{flag}: found {value:g}s, wanted a duration that is not negative")
+    return ControllerSettings(**settings)
 
 
 node_lease_option = click.option(
@@ -244,7 +256,7 @@ class UpCommand(SectionedCommand):
     help="With --detach: wait that long for the workloads of -f to be available.",
 )
 @log_options
-@with_controller_flags
+@flag_options({"kube-controller-manager": controller_flags(IN_PROCESS_DEFAULTS)})
 def up(
     data_dir: Path | None,
     ephemeral: bool,
@@ -267,7 +279,7 @@ def up(
       kubectl get nodes,pods -A -o json | mooring up --ephemeral --from -
     """
     _check_options(data_dir, ephemeral, flags)
-    given = {name: flags.pop(name) for name in flag_names().values()}
+    settings = controller_settings(flags)
     with loading():
         from mooring.cli.up import run  # imports the API server: not for `mooring --help`
         from mooring.cli.up.settings import UpOptions
@@ -285,23 +297,11 @@ def up(
                 disabled_admission_plugins=(
                     frozenset(names_in(disabled_admission_plugins)) if disabled_admission_plugins is not None else None
                 ),
-                controllers=controller_settings(given, IN_PROCESS_DEFAULTS),
+                controllers=settings,
                 enabled_controllers=names_in(controllers),
                 **flags,
             )
         )
-
-
-def controller_settings(
-    flags: Mapping[str, str | None], defaults: ControllerSettings = KUBERNETES_DEFAULTS
-) -> ControllerSettings:
-    """Settings from the flags that were given. Raises `InputError`."""
-    names = {field: flag for flag, field in flag_names().items()}
-    try:
-        given = {names[field]: text for field, text in flags.items() if text is not None}
-        return settings_of_flags(given, defaults)
-    except SettingError as error:
-        raise input_error(str(error)) from None
 
 
 def _check_options(data_dir: Path | None, ephemeral: bool, flags: Mapping[str, Any]) -> None:

@@ -119,7 +119,7 @@ def _counts(by_kind: Counter[str]) -> str:
 def run_until_stopped(options: UpOptions) -> None:
     """Run a cluster until Ctrl-C. Raises `InputError`."""
     objects, dump = _read(options)
-    nodes_cloned = sum(each.document["kind"] == "Node" for each in dump or ())
+    nodes_cloned = sum(entry.document["kind"] == "Node" for entry in dump or ())
     settings = cluster_settings(options, nodes_cloned)
     start_logs(options.log_format, ATTEMPTS if options.is_verbose else logging.WARNING)
     registration = register(options.name)
@@ -233,7 +233,7 @@ class _Run:
 
         assert self._dump is not None, "nothing to clone"
         began_s = self._clock.now_s()
-        documents, self._dump = [each.document for each in self._dump], None
+        documents, self._dump = [entry.document for entry in self._dump], None
         with ProgressBar("cloning", len(documents), self._clock) as progress:
             report = await clone(api_server, documents, advance=progress.advance, stop=self._stop)
         if self._stop.is_set():
@@ -280,20 +280,20 @@ class _Run:
         from mooring.cluster.objects import create_object, loopback_client, wait_default_account
 
         client, present = loopback_client(api_server), []
-        for each in self._objects:
-            metadata = each.document["metadata"]
-            title = f"{each.document['kind'].lower()}/{metadata.get('name') or metadata.get('generateName', '')}"
+        for manifest in self._objects:
+            metadata = manifest.document["metadata"]
+            title = f"{manifest.document['kind'].lower()}/{metadata.get('name') or metadata.get('generateName', '')}"
             try:
-                document = self._with_kubelet(each.document)
+                document = self._with_kubelet(manifest.document)
                 present.append(await create_object(api_server, client, document))
                 click.echo(f"{title} created")
-                if each.document["kind"] == "Namespace" and self._settings.creates_default_accounts():
+                if manifest.document["kind"] == "Namespace" and self._settings.creates_default_accounts():
                     await wait_default_account(api_server, metadata.get("name", ""))
             except AlreadyExistsError:
-                present.append(each.document)
+                present.append(manifest.document)
                 click.echo(f"{title} exists already")
             except (ClientError, UnknownKindError) as error:
-                click.echo(f"{each.origin.at()}: {title} was not created: {error}")
+                click.echo(f"{manifest.origin.at()}: {title} was not created: {error}")
         sys.stdout.flush()
         return present
 
@@ -411,7 +411,7 @@ async def _wait(pid: int, log: int, wait_s: float | None) -> None:
     clock = SystemClock()
     end_s = None if wait_s is None else clock.now_s() + wait_s
     while True:
-        state = next((each for each in running_clusters() if each.pid == pid), None)
+        state = next((cluster for cluster in running_clusters() if cluster.pid == pid), None)
         if state is not None and state.is_ready and (end_s is None or state.are_workloads_available):
             _print_log(log)
             return

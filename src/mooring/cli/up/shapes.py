@@ -27,14 +27,8 @@ class ShapeOptions:
     node_templates: Path | None = None
 
     def given(self) -> list[str]:
-        values = {
-            "--zones": self.zones,
-            "--cpu": self.cpu,
-            "--memory": self.memory,
-            "--pods": self.pods,
-            "--node-templates": self.node_templates,
-        }
-        return [flag for flag, value in values.items() if value is not None]
+        names = [field.name for field in fields(self) if getattr(self, field.name) is not None]
+        return [f"--{name.replace('_', '-')}" for name in names]
 
 
 def shape_options(flags: dict[str, Any]) -> ShapeOptions:

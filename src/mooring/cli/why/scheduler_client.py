@@ -142,7 +142,7 @@ def obstacles_on(pod_name: str, node: str, kubeconfig: str, context: str, clock:
     return {
         "pod": pod.key,
         "node": node,
-        "obstacles": [each.document() for each in obstacles],
+        "obstacles": [obstacle.document() for obstacle in obstacles],
     }
 
 

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mooring.cli.plan.text import table
-from mooring.cli.terminal import counted, wrapped
+from mooring.cli.terminal import counted, table, wrapped
 from mooring.kit.clock import parse_rfc3339
 
 ATTEMPTS_SHOWN_MAX = 10
@@ -23,7 +22,7 @@ def attempts_lines(
     if not decisions:
         yield f"the scheduler has no record of an attempt for {key}"
         return
-    counts = Counter(str(each["result"]) for each in decisions)
+    counts = Counter(str(decision["result"]) for decision in decisions)
     summary = ", ".join(f"{count} × {result}" for result, count in counts.items())
     yield f"{counted(len(decisions), 'attempt')} on record: {summary}"
     for index, decision in enumerate(decisions[:ATTEMPTS_SHOWN_MAX]):
@@ -61,7 +60,7 @@ def queue_lines(page: Mapping[str, Any], now_s: float, width: int) -> Iterator[s
         ]
         for row in pods[:PODS_SHOWN_MAX]
     ]
-    yield from table(["POD", "STATE", "SINCE", "ATTEMPTS", "RETRY IN", "BECAUSE OF"], rows, None)
+    yield from table([["POD", "STATE", "SINCE", "ATTEMPTS", "RETRY IN", "BECAUSE OF"], *rows])
     awaited = dict.fromkeys(tuple(row["awaits"]) for row in pods if row.get("awaits"))
     for events in awaited:
         concerned = [str(row["pod"]) for row in pods if tuple(row.get("awaits", ())) == events]
@@ -101,7 +100,7 @@ def _nearest(row: Mapping[str, Any], width: int) -> Iterator[str]:
 
 
 def _miss(node: Mapping[str, Any]) -> str:
-    return f"{node['node']}: {'; '.join(str(each['text']) for each in node['obstacles'])}"
+    return f"{node['node']}: {'; '.join(str(obstacle['text']) for obstacle in node['obstacles'])}"
 
 
 def _attempt(decision: Mapping[str, Any], before: Mapping[str, Any] | None, now_s: float, width: int) -> Iterator[str]:
@@ -122,12 +121,14 @@ def _attempt(decision: Mapping[str, Any], before: Mapping[str, Any] | None, now_
         yield from wrapped(f"{node['node']} {node['total']}: {scores}", width, indent=5, hanging=7)
     if decision.get("rejections"):
         earlier = _by_reason(before) if before is not None else {}
-        for each in decision["rejections"]:
-            reason = each.get("reason") or "rejected"
+        for rejection in decision["rejections"]:
+            reason = rejection.get("reason") or "rejected"
             change = ""
-            if before is not None and earlier.get(reason, 0) != each["nodes"]:
+            if before is not None and earlier.get(reason, 0) != rejection["nodes"]:
                 change = f" (was {earlier.get(reason, 0)})"
-            yield from wrapped(f"{each['nodes']} × {reason}{change}  {each['plugin']}", width, indent=5, hanging=7)
+            yield from wrapped(
+                f"{rejection['nodes']} × {reason}{change}  {rejection['plugin']}", width, indent=5, hanging=7
+            )
     elif decision.get("message"):
         yield from wrapped(str(decision["message"]), width, indent=5)
     if decision.get("nearestNodes"):
@@ -139,7 +140,7 @@ def _attempt(decision: Mapping[str, Any], before: Mapping[str, Any] | None, now_
 
 
 def _by_reason(decision: Mapping[str, Any]) -> dict[str, int]:
-    return {each.get("reason", ""): int(each["nodes"]) for each in decision.get("rejections", ())}
+    return {rejection.get("reason", ""): int(rejection["nodes"]) for rejection in decision.get("rejections", ())}
 
 
 def _ago(time: object, now_s: float) -> str:

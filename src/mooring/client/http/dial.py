@@ -94,7 +94,10 @@ def tls_context(connection: Connection, certificate: Certificate | None) -> ssl.
     else:
         context.load_default_certs()
     if certificate is not None:
-        _load_certificate(context, certificate)
+        try:
+            load_certificate(context, certificate.chain, certificate.key)
+        except (ssl.SSLError, ValueError) as error:
+            raise CredentialsError(f"the client certificate or its key cannot be used: {error}") from None
     return context
 
 
@@ -105,14 +108,13 @@ def _load_authority(context: ssl.SSLContext, connection: Connection) -> None:
         raise TlsError(f"the certificate authority of {connection.server} cannot be read: {error}") from None
 
 
-def _load_certificate(context: ssl.SSLContext, certificate: Certificate) -> None:
+def load_certificate(context: ssl.SSLContext, chain: bytes, key: bytes) -> None:
+    """Show this certificate. Raises `SSLError` and `ValueError`."""
+    # OpenSSL reads from files only. This one is private and removed after it was read.
     with tempfile.NamedTemporaryFile() as file:
-        file.write(certificate.chain + b"\n" + certificate.key)
+        file.write(chain + b"\n" + key)
         file.flush()
-        try:
-            context.load_cert_chain(file.name, password=_refuse_password)
-        except (ssl.SSLError, ValueError) as error:
-            raise CredentialsError(f"the client certificate or its key cannot be used: {error}") from None
+        context.load_cert_chain(file.name, password=_refuse_password)
 
 
 def _refuse_password() -> str:
@@ -182,7 +184,7 @@ class Dialler:
             cause = error.error if isinstance(error, ConnectError) else error
             if isinstance(cause, ssl.SSLCertVerificationError):
                 raise DialError(f"{UNTRUSTED}: {cause}") from cause
-            raise DialError(f"cannot connect: {cause.strerror or cause}") from cause
+            raise DialError(f"cannot connect: {_reason(cause)}") from cause
 
     async def _connect(
         self, address: SplitResult, security: ssl.SSLContext | None, name: str, socks_target: SplitResult | None = None
@@ -280,6 +282,13 @@ def exchange_error_text(error: OSError, address: str) -> str:
     if error.errno:
         return f"read tcp {address}: read: {os.strerror(error.errno).lower()}"
     return str(error) or type(error).__name__
+
+
+def _reason(error: OSError) -> str:
+    # The text of asyncio and uvloop for a failed connect() can be "Connect call failed" and the address.
+    if error.errno and not isinstance(error, socket.gaierror | ssl.SSLError):
+        return os.strerror(error.errno)
+    return error.strerror or str(error)
 
 
 def _connect_text(error: OSError, host: str, address: str) -> str:

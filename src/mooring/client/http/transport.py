@@ -40,6 +40,7 @@ from mooring.client.http.connection import Certificate, Connection, CredentialsE
 from mooring.client.http.dial import DialError, Dialler, tls_context
 from mooring.client.http.http_connection import HttpConnection, HttpResponse
 from mooring.client.http.proxy import proxy_for
+from mooring.kit.build import ARCHITECTURES
 
 DRY_RUN = "?dryRun=All"
 """The end of the target of a request that changes nothing: it is no write."""
@@ -58,11 +59,10 @@ class ConnectionPool:
         self._wires_max = wires_max
         self._request_s_max = request_s_max
         self._idle: list[HttpConnection] = []  # the last used one at the end
-        self._busy: dict[HttpConnection, int] = {}  # with the number of the check at which it started
+        # Connections in use, and waiters, with the number of the check at which they started.
+        self._busy: dict[HttpConnection, int] = {}
+        self._waiters: deque[tuple[asyncio.Future[HttpConnection | None], int]] = deque()
         self._dialling = 0
-        self._waiters: deque[tuple[asyncio.Future[HttpConnection | None], int]] = (
-            deque()
-        )  # with the number of the check at which it started
         self._generation = 0
         self._checks = 0
         self._check_timer: asyncio.TimerHandle | None = None
@@ -212,9 +212,6 @@ class ConnectionPool:
         for wire in self._idle:
             wire.abort()
         self._idle.clear()
-
-
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 class ConnectionLostError(NoAnswerError):
@@ -384,4 +381,4 @@ class HttpTransport:
 def user_agent(component: str = "", product: str = "mooring") -> str:
     """`mooring/0.1.0 (linux/amd64) scheduler`. The product is the default field manager."""
     machine = platform.machine()
-    return f"{product}/{__version__} ({sys.platform}/{_ARCHITECTURES.get(machine, machine)}) {component}".rstrip()
+    return f"{product}/{__version__} ({sys.platform}/{ARCHITECTURES.get(machine, machine)}) {component}".rstrip()

@@ -32,14 +32,14 @@ class NamedExtension(View):
     extension: Any = None  # any JSON, passed to a plug-in unchanged
 
 
-class ClusterEntry(View):
+class ClusterEntry(View, rename="kebab"):
     server: str = ""
-    tls_server_name: str = msgspec.field(default="", name="tls-server-name")
-    insecure_skip_tls_verify: bool = msgspec.field(default=False, name="insecure-skip-tls-verify")
-    certificate_authority: str = msgspec.field(default="", name="certificate-authority")
-    certificate_authority_data: str = msgspec.field(default="", name="certificate-authority-data")
-    proxy_url: str = msgspec.field(default="", name="proxy-url")
-    disable_compression: bool = msgspec.field(default=False, name="disable-compression")
+    tls_server_name: str = ""
+    insecure_skip_tls_verify: bool = False
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    proxy_url: str = ""
+    disable_compression: bool = False
     extensions: tuple[NamedExtension, ...] = ()
 
 
@@ -58,20 +58,20 @@ class ExecEntry(View):
     interactive_mode: str = ""
 
 
-class UserEntry(View):
-    client_certificate: str = msgspec.field(default="", name="client-certificate")
-    client_certificate_data: str = msgspec.field(default="", name="client-certificate-data")
-    client_key: str = msgspec.field(default="", name="client-key")
-    client_key_data: str = msgspec.field(default="", name="client-key-data")
+class UserEntry(View, rename="kebab"):
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
     token: str = ""
-    token_file: str = ""
+    token_file: str = msgspec.field(default="", name="tokenFile")
     impersonate: str = msgspec.field(default="", name="as")
     impersonate_uid: str = msgspec.field(default="", name="as-uid")
     impersonate_groups: tuple[str, ...] = msgspec.field(default=(), name="as-groups")
     impersonate_user_extra: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict, name="as-user-extra")
     username: str = ""
     password: str = ""
-    auth_provider: Mapping[str, Any] | None = msgspec.field(default=None, name="auth-provider")
+    auth_provider: Mapping[str, Any] | None = None
     exec: ExecEntry | None = None
 
 

@@ -149,8 +149,8 @@ class ExecCredentials:
         except ObjectError as error:
             raise self._wrong(f"answered with something else than an ExecCredential: {error}") from None
         if credential.api_version != self._entry.api_version:
-            wanted, found = self._entry.api_version, credential.api_version
-            raise self._wrong(f"is configured to use API version {wanted}, but answered in version {found}")
+            expected, found = self._entry.api_version, credential.api_version
+            raise self._wrong(f"is configured to use API version {expected}, but answered in version {found}")
         status = credential.status
         if status is None:
             raise self._wrong("answered without a status")

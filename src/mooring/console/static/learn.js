@@ -21,11 +21,11 @@ function Controls({ now }) {
 function Choice({ now }) {
   const keys = [...new Set([...now.held.map((each) => each.pod), ...now.next])].filter((key) => key.includes(filter.value));
   return html`<section class="panel"><h2>Choose a pod</h2>
-    ${keys.length === 0 && html`<p class="hint">No pod is ready to be scheduled${now.waiting > 0 ? html`; ${plural(now.waiting, "pod")} in the <a href="#/queue">queue</a> wait for an event` : ""}. Create one, for example:</p>
+    ${keys.length === 0 && html`<p class="hint">No pod is ready to be scheduled${now.waiting > 0 ? html`; ${plural(now.waiting, "pod")} in the <a href="#/queue">queue</a> ${now.waiting === 1 ? "waits" : "wait"} for an event` : ""}. Create one, for example:</p>
       <pre>kubectl create deployment web --image=nginx --replicas=3</pre>`}
     <div class="states" role="group" aria-label="Pods that are next">${keys.map((key) => html`<button key=${key} aria-pressed=${learned.value === key}
       onClick=${() => { learned.value = key; }}>${key}</button>`)}</div>
-    <label>or its name <input type="text" placeholder="NAMESPACE/NAME" value=${learned.value}
+    <label>or enter its name <input type="text" placeholder="NAMESPACE/NAME" value=${learned.value}
       onChange=${(event) => { learned.value = event.target.value.trim(); }} /></label></section>`;
 }
 

@@ -26,9 +26,9 @@ from typing import ClassVar, TypeAlias
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
-from mooring.api.kinds import CONTROLLER_REVISION, DAEMON_SET, POD
+from mooring.api.kinds import CONTROLLER_REVISION, place_of
 from mooring.api.labels import LabelMatcher, compile_selector
-from mooring.api.views.meta import LabelSelector, controller_of
+from mooring.api.views.meta import ApiObject, LabelSelector, controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import ControllerRevision, DaemonSet
@@ -95,14 +95,9 @@ class DaemonSetController(PodOwnerController[DaemonSet]):
         self._history = DaemonSetRevisions(context.client, revisions)
         add_node_index(self._pods)
         self._nodes.add_handler(
-            self.name, on_add=self._on_node_added, on_update=self._on_node_updated, on_delete=self._on_node_deleted
+            self.name, on_add=self._enqueue_for_node, on_update=self._on_node_updated, on_delete=self._on_node_deleted
         )
-        revisions.add_handler(
-            self.name,
-            on_add=self._on_revision_added,
-            on_update=self._on_dependent_updated,
-            on_delete=self._on_dependent_deleted,
-        )
+        self.handle_dependents(revisions)
 
     def selector(self, owner: DaemonSet) -> LabelMatcher:
         return compile_selector(owner.spec.selector)
@@ -182,7 +177,7 @@ class DaemonSetController(PodOwnerController[DaemonSet]):
     async def _execute(self, state: DaemonSetSync, plan: DaemonSetPlan) -> bool:
         """Create and delete the pods of a plan. Returns whether there were any. Raises the first error at the end."""
         daemon_set, nodes, to_delete = state.daemon_set, plan.nodes[:BURST_MAX], plan.to_delete[:BURST_MAX]
-        self._expectations.expect(daemon_set.key, len(nodes), [pod.key for pod in to_delete])
+        self._expectations.expect(daemon_set.key, creations=len(nodes), deletions=[pod.key for pod in to_delete])
         errors: list[Exception] = []
         if nodes:
             pod = daemon_pod(daemon_set, state.hashed)
@@ -232,9 +227,6 @@ class DaemonSetController(PodOwnerController[DaemonSet]):
         else:
             self.queue.add_after(owner.key, size * BATCH_S_PER_NODE)
 
-    def _on_node_added(self, node: Node, is_initial: bool) -> None:
-        self._enqueue_for_node(node)
-
     def _on_node_updated(self, old: Node, new: Node) -> None:
         if old.metadata.labels != new.metadata.labels or old.spec.taints != new.spec.taints:
             self._enqueue_for_node(new)
@@ -253,7 +245,7 @@ class DaemonSetController(PodOwnerController[DaemonSet]):
             if is_misplaced or (fit.should_run and not has_pod):
                 self.queue.add(daemon_set.key)
 
-    def _on_revision_added(self, revision: ControllerRevision, is_initial: bool) -> None:
+    def _on_dependent_added(self, revision: ApiObject) -> None:
         metadata = revision.metadata
         if controller_of(metadata) is None and metadata.deletion_timestamp is None:
             self.enqueue_selecting(metadata)
@@ -310,7 +302,7 @@ class DaemonSetRevisions:
         own = self._revisions.lister.by_index(BY_CONTROLLER, daemon_set.metadata.uid)
         orphans = self._revisions.lister.by_index(BY_CONTROLLER, orphan_key(namespace))
         claimed = await claim_objects(
-            self._client, daemon_set, (*own, *orphans), lambda each: selector.matches(each.metadata.labels)
+            self._client, daemon_set, (*own, *orphans), lambda revision: selector.matches(revision.metadata.labels)
         )
         document = document_of(daemon_set)
         data = revision_data(document)
@@ -339,8 +331,7 @@ class DaemonSetRevisions:
         used = {pod.metadata.labels.get(label) for pod in pods}
         unused = [revision for revision in in_order(old) if revision.metadata.labels.get(label) not in used]
         for revision in unused[:excess]:
-            metadata = revision.metadata
-            await self._client.delete(CONTROLLER_REVISION, metadata.namespace, metadata.name)
+            await self._client.delete(*place_of(revision))
 
     async def _create(
         self, daemon_set: DaemonSet, document: Document, data: Document, number: int
@@ -350,9 +341,9 @@ class DaemonSetRevisions:
         name = f"{metadata.name}-{hashed}"
         labels = {**daemon_set.spec.template.metadata.labels, CONTROLLER_REVISION_HASH_LABEL: hashed}
         annotations = document["metadata"].get("annotations") or {}
-        wanted = new_revision(daemon_set, data, number, name, labels, annotations)
+        document = new_revision(daemon_set, data, number, name, labels, annotations)
         try:
-            answer = await self._client.create(CONTROLLER_REVISION, metadata.namespace, wanted)
+            answer = await self._client.create(CONTROLLER_REVISION, metadata.namespace, document)
         except AlreadyExistsError as error:
             known = await read_revision(self._client, metadata.namespace, name)
             if data_of(known) == data:
@@ -369,23 +360,20 @@ class DaemonSetRevisions:
         if known != daemon_set.status.collision_count:
             raise HistoryError(f"found a stale collision count of DaemonSet {daemon_set.key!r}")
         status["collisionCount"] = (known or 0) + 1
-        metadata = daemon_set.metadata
-        await self._client.update(DAEMON_SET, metadata.namespace, metadata.name, fresh, subresource="status")
+        await self._client.update(*place_of(daemon_set), fresh, subresource="status")
 
     async def _single_out(self, present: list[ControllerRevision], find_pods: FindPods) -> ControllerRevision:
         if len(present) == 1:
             return present[0]
-        newest = max(present, key=lambda each: each.revision)
+        newest = max(present, key=lambda revision: revision.revision)
         hashed = newest.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL, "")
         patch = {"metadata": {"labels": {CONTROLLER_REVISION_HASH_LABEL: hashed}}}
         for pod in await find_pods():
             if pod.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL) != hashed:
-                metadata = pod.metadata
-                await self._client.patch(POD, metadata.namespace, metadata.name, patch, form=PatchForm.MERGE)
+                await self._client.patch(*place_of(pod), patch, form=PatchForm.MERGE)
         for revision in present:
             if revision is not newest:
-                metadata = revision.metadata
-                await self._client.delete(CONTROLLER_REVISION, metadata.namespace, metadata.name)
+                await self._client.delete(*place_of(revision))
         return newest
 
     async def _label(self, revision: ControllerRevision) -> ControllerRevision:
@@ -393,6 +381,5 @@ class DaemonSetRevisions:
         document = document_of(revision)
         metadata = document["metadata"]
         metadata["labels"] = {**(metadata.get("labels") or {}), CONTROLLER_REVISION_HASH_LABEL: revision.metadata.name}
-        namespace, name = revision.metadata.namespace, revision.metadata.name
-        answer = await self._client.update(CONTROLLER_REVISION, namespace, name, document)
+        answer = await self._client.update(*place_of(revision), document)
         return decode_as(ControllerRevision, answer)

@@ -27,6 +27,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from mooring.api.document import Document
 from mooring.api.nodeselector import NAME_FIELD, RequiredNodeAffinity, required_node_affinity
 from mooring.api.tolerations import NO_EXECUTE, find_untolerated_taint, is_tolerated
@@ -46,7 +48,7 @@ from mooring.api.well_known import (
     TEMPLATE_GENERATION_LABEL,
 )
 from mooring.client.events import EventType
-from mooring.controllers.documents import document_of
+from mooring.controllers.documents import document_of, view_document
 from mooring.controllers.pod_control import pod_of_template
 from mooring.controllers.pods import is_available, is_ready, scaled_value
 from mooring.kit.backoff import Backoff
@@ -118,17 +120,17 @@ def daemon_tolerations(is_on_host_network: bool) -> tuple[Toleration, ...]:
 def with_daemon_tolerations(spec: Document) -> Document:
     """The pod spec with the tolerations of a DaemonSet pod. Equal ones with a time limit are replaced."""
     tolerations: list[Document] = [*(spec.get("tolerations") or [])]
-    for each in daemon_tolerations(bool(spec.get("hostNetwork"))):
-        wanted = {"key": each.key, "operator": each.operator, "effect": each.effect}
+    for toleration in daemon_tolerations(bool(spec.get("hostNetwork"))):
+        expected = {"key": toleration.key, "operator": toleration.operator, "effect": toleration.effect}
         alike = [
             index
             for index, known in enumerate(tolerations)
-            if all(known.get(part, "") == wanted.get(part, "") for part in ("key", "operator", "effect", "value"))
+            if all(known.get(part, "") == expected.get(part, "") for part in ("key", "operator", "effect", "value"))
         ]
         for index in alike:
-            tolerations[index] = wanted
+            tolerations[index] = expected
         if not alike:
-            tolerations.append(wanted)
+            tolerations.append(expected)
     return {**spec, "tolerations": tolerations}
 
 
@@ -166,11 +168,11 @@ def _evaluate(requirements: _NodeRequirements, node: Node) -> NodeFit:
     return NodeFit(should_run=False, may_stay=not is_evicted)
 
 
-def daemon_pod(wanted: DaemonSet, hashed: str) -> Document:
+def daemon_pod(daemon_set: DaemonSet, hashed: str) -> Document:
     """A pod of the template, without its node."""
-    pod = pod_of_template(document_of(wanted)["spec"].get("template") or {}, wanted)
+    pod = pod_of_template(document_of(daemon_set)["spec"].get("template") or {}, daemon_set)
     labels = {**(pod["metadata"].get("labels") or {})}
-    generation = template_generation(wanted)
+    generation = template_generation(daemon_set)
     if generation is not None:
         labels[TEMPLATE_GENERATION_LABEL] = generation
     if hashed:
@@ -237,7 +239,7 @@ def plan_nodes(
 ) -> DaemonSetPlan:
     """One pod on each node that needs one. `backoff_s` gives how long the failed pod of a node has to wait."""
     plan = DaemonSetPlan()
-    does_surge = surge_count(state.daemon_set, 1) > 0
+    does_surge = surge_and_unavailable(state.daemon_set, 1)[0] > 0
     for name, fit in state.fits.items():
         pods = by_node.get(name)
         if fit.should_run and pods is None:
@@ -261,13 +263,10 @@ def plan_update(state: DaemonSetSync, by_node: Mapping[str, Sequence[Pod]]) -> D
     """The next step of a rolling update."""
     desired = [name for name, fit in state.fits.items() if fit.should_run]
     everywhere = {**by_node, **{name: by_node.get(name, ()) for name in desired}}
-    surge = surge_count(state.daemon_set, len(desired))
-    unavailable_max = unavailable_count(state.daemon_set, len(desired))
-    if desired and not unavailable_max and not surge:
-        unavailable_max = 1
+    surge, unavailable_max = surge_and_unavailable(state.daemon_set, len(desired))
     if surge:
         return _plan_surging(state, everywhere, surge, len(desired))
-    return _plan_replacing(state, everywhere, unavailable_max)
+    return _plan_replacing(state, everywhere, max(unavailable_max, 1) if desired else unavailable_max)
 
 
 def count_status(state: DaemonSetSync, by_node: Mapping[str, Sequence[Pod]]) -> DaemonSetStatus:
@@ -298,18 +297,14 @@ def count_status(state: DaemonSetSync, by_node: Mapping[str, Sequence[Pod]]) -> 
     )
 
 
-def surge_count(daemon_set: DaemonSet, desired: int) -> int:
+def surge_and_unavailable(daemon_set: DaemonSet, desired: int) -> tuple[int, int]:
+    """How many nodes may have two pods during an update, and how many none."""
     strategy = daemon_set.spec.update_strategy
-    if strategy.type != "RollingUpdate" or strategy.rolling_update is None:
-        return 0
-    return scaled_value(strategy.rolling_update.max_surge, desired, is_rounded_up=True)
-
-
-def unavailable_count(daemon_set: DaemonSet, desired: int) -> int:
-    strategy = daemon_set.spec.update_strategy
-    if strategy.type != "RollingUpdate" or strategy.rolling_update is None:
-        return 0
-    return scaled_value(strategy.rolling_update.max_unavailable, desired, is_rounded_up=True)
+    limits = strategy.rolling_update
+    if strategy.type != "RollingUpdate" or limits is None:
+        return 0, 0
+    surge = scaled_value(limits.max_surge, desired, is_rounded_up=True)
+    return surge, scaled_value(limits.max_unavailable, desired, is_rounded_up=True)
 
 
 # --- one node ------------------------------------------------------------------------------------------------
@@ -474,38 +469,26 @@ class FailedPodsBackoff:
         self._by_key[key] = (failures + 1, now_s)
 
 
-_COUNTS = {
-    "current_number_scheduled": "currentNumberScheduled",
-    "number_misscheduled": "numberMisscheduled",
-    "desired_number_scheduled": "desiredNumberScheduled",
-    "number_ready": "numberReady",
-    "updated_number_scheduled": "updatedNumberScheduled",
-    "number_available": "numberAvailable",
-    "number_unavailable": "numberUnavailable",
+_REQUIRED_COUNTS = {
+    "currentNumberScheduled": 0,
+    "numberMisscheduled": 0,
+    "desiredNumberScheduled": 0,
+    "numberReady": 0,
 }
-
-
-_COUNTS_SHOWN_AS_ZERO = (
-    "currentNumberScheduled",
-    "numberMisscheduled",
-    "desiredNumberScheduled",
-    "numberReady",
-)
+_OPTIONAL_COUNTS = ("updatedNumberScheduled", "numberAvailable", "numberUnavailable")
 
 
 def is_same_status(daemon_set: DaemonSet, counts: DaemonSetStatus) -> bool:
-    return daemon_set.status.observed_generation >= daemon_set.metadata.generation and all(
-        getattr(daemon_set.status, name) == getattr(counts, name) for name in _COUNTS
+    known = daemon_set.status
+    return known.observed_generation >= daemon_set.metadata.generation and known == replace(
+        counts,
+        observed_generation=known.observed_generation,
+        collision_count=known.collision_count,
+        conditions=known.conditions,
     )
 
 
 def status_document(status: Document, counts: DaemonSetStatus) -> Document:
     """A status with new counts. Other fields stay."""
-    document = dict(status)
-    for name, sent_as in _COUNTS.items():
-        count = getattr(counts, name)
-        if count or sent_as in _COUNTS_SHOWN_AS_ZERO:
-            document[sent_as] = count
-        else:
-            document.pop(sent_as, None)
-    return document
+    others = {name: value for name, value in status.items() if name not in _OPTIONAL_COUNTS}
+    return {**others, **_REQUIRED_COUNTS, **view_document(counts)}

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -25,9 +26,9 @@ from msgspec.structs import replace
 
 from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
-from mooring.api.kinds import DEPLOYMENT, REPLICA_SET
+from mooring.api.kinds import DEPLOYMENT, REPLICA_SET, place_of
 from mooring.api.labels import LabelMatcher, compile_selector
-from mooring.api.views.meta import Condition, controller_of
+from mooring.api.views.meta import Condition, controller_of, find_condition
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, DeploymentStatus, ReplicaSet
 from mooring.api.well_known import DEPLOYMENT_REVISION
@@ -65,10 +66,9 @@ from mooring.controllers.deployment.status import (
     new_condition,
     paused_status,
     rollout_status,
-    status_document,
     with_condition,
 )
-from mooring.controllers.documents import document_of, find_condition, is_namespace_terminating
+from mooring.controllers.documents import document_of, is_namespace_terminating, view_document
 from mooring.controllers.expectations import WriteExpectations
 from mooring.controllers.owner_controller import AdoptionError, OwnerController, claim_objects
 from mooring.controllers.pods import BY_CONTROLLER, add_controller_index, matching_orphans, replicas_of
@@ -117,12 +117,7 @@ class DeploymentController(OwnerController[Deployment]):
         self._sets = context.informers.informer(ReplicaSet)
         self._write_expectations = WriteExpectations(context.client, REPLICA_SET, ReplicaSet, self._sets)
         add_controller_index(self._sets)
-        self._sets.add_handler(
-            self.name,
-            on_add=self._on_dependent_added,
-            on_update=self._on_dependent_updated,
-            on_delete=self._on_dependent_deleted,
-        )
+        self.handle_dependents(self._sets)
         context.informers.informer(Pod).add_handler(self.name, on_delete=self._on_pod_deleted)
 
     def selector(self, owner: Deployment) -> LabelMatcher:
@@ -188,22 +183,24 @@ class DeploymentController(OwnerController[Deployment]):
 
     async def _recreate(self, state: _DeploymentSync) -> Outcome:
         """Delete all old pods before the first new one is created."""
-        down = [Resize(each, 0) for each in state.old if replicas_of(each) > 0]
+        down = [Resize(replica_set, 0) for replica_set in state.old if replicas_of(replica_set) > 0]
         await self._resize(state, down)
         if down or self._has_old_pods(state):
             return await self._write_rollout_status(state)
         new = state.new if state.new is not None else await self._create_new_set(state)
-        wanted = replicas_of(state.stored)
-        if replicas_of(new) != wanted:
-            await self._resize(state, [Resize(new, wanted)])
+        replicas = replicas_of(state.stored)
+        if replicas_of(new) != replicas:
+            await self._resize(state, [Resize(new, replicas)])
         if is_complete(state.stored, state.draft.status):
             await self._clean_up(state)
         return await self._write_rollout_status(state)
 
     def _has_old_pods(self, state: _DeploymentSync) -> bool:
-        if any(each.status.replicas > 0 for each in state.old):
+        if any(replica_set.status.replicas > 0 for replica_set in state.old):
             return True
-        tallies = [counts for each in state.old for counts in self._pod_counts.of(each.metadata.uid).values()]
+        tallies = [
+            counts for replica_set in state.old for counts in self._pod_counts.of(replica_set.metadata.uid).values()
+        ]
         return any(counts.active or counts.terminating for counts in tallies)
 
     async def _roll_back(self, state: _DeploymentSync, rollback_to: int) -> Outcome:
@@ -212,7 +209,9 @@ class DeploymentController(OwnerController[Deployment]):
         if state.new is None:
             await self._create_new_set(state)
         rollback_to = rollback_to or last_revision(state.sets)
-        target = next((each for each in state.sets if rollback_to and revision_of(each) == rollback_to), None)
+        target = next(
+            (replica_set for replica_set in state.sets if rollback_to and revision_of(replica_set) == rollback_to), None
+        )
         stored, name = state.stored, state.stored.metadata.name
         if target is None:
             message = "Unable to find the revision to rollback to." if rollback_to else "Unable to find last revision."
@@ -245,7 +244,7 @@ class DeploymentController(OwnerController[Deployment]):
         own = lister.by_index(BY_CONTROLLER, stored.metadata.uid)
         orphans = matching_orphans(lister, stored.metadata.namespace, selector)
         return await claim_objects(
-            self.client, stored, [*own, *orphans], lambda each: selector.matches(each.metadata.labels)
+            self.client, stored, [*own, *orphans], lambda replica_set: selector.matches(replica_set.metadata.labels)
         )
 
     async def _sync_revision(self, state: _DeploymentSync) -> None:
@@ -336,14 +335,12 @@ class DeploymentController(OwnerController[Deployment]):
         limit = state.stored.spec.revision_history_limit
         if limit is None or limit == _NO_LIMIT:
             return
-        remaining = [each for each in state.old if each.metadata.deletion_timestamp is None]
-        for each in by_revision(remaining)[: max(0, len(remaining) - limit)]:
-            is_seen = each.status.observed_generation >= each.metadata.generation
-            if each.status.replicas == 0 and replicas_of(each) == 0 and is_seen:
-                try:
-                    await self.client.delete(REPLICA_SET, each.metadata.namespace, each.metadata.name)
-                except NotFoundError:
-                    continue
+        remaining = [replica_set for replica_set in state.old if replica_set.metadata.deletion_timestamp is None]
+        for replica_set in by_revision(remaining)[: max(0, len(remaining) - limit)]:
+            is_seen = replica_set.status.observed_generation >= replica_set.metadata.generation
+            if replica_set.status.replicas == 0 and replicas_of(replica_set) == 0 and is_seen:
+                with suppress(NotFoundError):
+                    await self.client.delete(*place_of(replica_set))
 
     async def _update_set(self, stored: Deployment, document: Document) -> ReplicaSet:
         namespace, name = document["metadata"]["namespace"], document["metadata"]["name"]
@@ -380,7 +377,7 @@ class DeploymentController(OwnerController[Deployment]):
         if state.draft.status == stored.status and not is_revision_new:
             return
         document = document_of(stored)
-        document["status"] = status_document(state.draft.status)
+        document["status"] = view_document(state.draft.status)
         if is_revision_new:
             metadata = document["metadata"]
             metadata["annotations"] = {**(metadata.get("annotations") or {}), DEPLOYMENT_REVISION: state.revision}
@@ -407,5 +404,5 @@ class DeploymentController(OwnerController[Deployment]):
         if deployment is None or deployment.spec.strategy.type != RECREATE:
             return
         sets = self._sets.lister.by_index(BY_CONTROLLER, deployment.metadata.uid)
-        if not any(self._pod_counts.of(each.metadata.uid) for each in sets):
+        if not any(self._pod_counts.of(replica_set.metadata.uid) for replica_set in sets):
             self.queue.add(deployment.key)

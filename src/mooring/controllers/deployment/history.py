@@ -23,6 +23,7 @@ import msgspec
 
 from mooring.api.caches import BoundedCache
 from mooring.api.document import Document
+from mooring.api.labels import parse_int64
 from mooring.api.views.meta import ObjectWithRaw, View
 from mooring.api.views.workloads import Deployment, ReplicaSet
 from mooring.api.well_known import (
@@ -111,25 +112,25 @@ def generations(deployment: Deployment, sets: Sequence[ReplicaSet]) -> tuple[Rep
     """The new ReplicaSet, or None, and the others, oldest first."""
     template = template_of(deployment)
     ordered = by_age(sets)
-    new = next((each for each in ordered if template_of(each) == template), None)
-    return new, [each for each in ordered if each is not new]
+    new = next((replica_set for replica_set in ordered if template_of(replica_set) == template), None)
+    return new, [replica_set for replica_set in ordered if replica_set is not new]
 
 
 def revision_of(replica_set: ReplicaSet) -> int | None:
     """The revision. 0 without an annotation, None if it is not a number."""
     text = replica_set.metadata.annotations.get(DEPLOYMENT_REVISION)
-    return 0 if text is None else _int64(text)
+    return 0 if text is None else parse_int64(text)
 
 
 def next_revision(old: Sequence[ReplicaSet]) -> int:
-    return max((revision_of(each) or 0 for each in old), default=0) + 1
+    return max((revision_of(replica_set) or 0 for replica_set in old), default=0) + 1
 
 
 def last_revision(sets: Sequence[ReplicaSet]) -> int:
     """The second highest revision, the target of a rollback without a number. 0 if there is none."""
     highest = second = 0
-    for each in sets:
-        revision = revision_of(each)
+    for replica_set in sets:
+        revision = revision_of(replica_set)
         if revision is None:
             continue
         if revision >= highest:
@@ -141,21 +142,21 @@ def last_revision(sets: Sequence[ReplicaSet]) -> int:
 
 def by_revision(sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
     """Sorted by revision, then by age."""
-    return sorted(by_age(sets), key=lambda each: revision_of(each) or 0)
+    return sorted(by_age(sets), key=lambda replica_set: revision_of(replica_set) or 0)
 
 
 def new_set_annotations(deployment: Deployment, present: Mapping[str, str], revision: int) -> dict[str, str]:
     """The annotations of the new ReplicaSet, given its present ones."""
-    wanted = dict(present)
-    wanted |= {key: value for key, value in deployment.metadata.annotations.items() if key not in OWN_ANNOTATIONS}
+    merged = dict(present)
+    merged |= {key: value for key, value in deployment.metadata.annotations.items() if key not in OWN_ANNOTATIONS}
     before_text = present.get(DEPLOYMENT_REVISION)
-    before = _int64(before_text) if before_text else 0
+    before = parse_int64(before_text) if before_text else 0
     if before is None or before >= revision:
-        return wanted
-    wanted[DEPLOYMENT_REVISION] = str(revision)
+        return merged
+    merged[DEPLOYMENT_REVISION] = str(revision)
     if before_text is not None:
-        wanted[DEPLOYMENT_REVISION_HISTORY] = _longer_history(present.get(DEPLOYMENT_REVISION_HISTORY, ""), before_text)
-    return wanted
+        merged[DEPLOYMENT_REVISION_HISTORY] = _longer_history(present.get(DEPLOYMENT_REVISION_HISTORY, ""), before_text)
+    return merged
 
 
 def _longer_history(history: str, revision: str) -> str:
@@ -178,13 +179,13 @@ def new_set_document(deployment: Deployment, collision_count: int | None, revisi
     selector: Document = spec.get("selector") or {}
     match_labels = {**(selector.get("matchLabels") or {}), POD_TEMPLATE_HASH: hashed}
     annotations = new_set_annotations(deployment, {}, revision) | size_annotations(deployment)
-    wanted: Document = {
+    new_spec: Document = {
         "replicas": replicas,
         "selector": {**selector, "matchLabels": match_labels},
         "template": template,
     }
     if deployment.spec.min_ready_seconds:
-        wanted["minReadySeconds"] = deployment.spec.min_ready_seconds
+        new_spec["minReadySeconds"] = deployment.spec.min_ready_seconds
     return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
@@ -195,7 +196,7 @@ def new_set_document(deployment: Deployment, collision_count: int | None, revisi
             "annotations": annotations,
             "ownerReferences": [owner_reference(deployment)],
         },
-        "spec": wanted,
+        "spec": new_spec,
     }
 
 
@@ -209,7 +210,7 @@ def _set_name(deployment_name: str, hashed: str) -> str:
 def rollback_revision(deployment: Deployment) -> int | None:
     """The revision that a rollback annotation names (0: the last). None without one."""
     text = deployment.metadata.annotations.get(DEPLOYMENT_ROLLBACK_TO, "")
-    return _int64(text) if text else None
+    return parse_int64(text) if text else None
 
 
 def rolled_back(deployment: Deployment, target: ReplicaSet | None) -> Document:
@@ -228,12 +229,3 @@ def rolled_back(deployment: Deployment, target: ReplicaSet | None) -> Document:
     annotations.pop(DEPLOYMENT_ROLLBACK_TO, None)
     metadata["annotations"] = annotations
     return document
-
-
-def _int64(text: str) -> int | None:
-    """Parse an integer as Go does."""
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not digits.isascii() or not digits.isdecimal():
-        return None
-    number = int(text)
-    return number if -(2**63) <= number < 2**63 else None

@@ -36,7 +36,7 @@ class Resize:
 
 
 def sum_of_sizes(sets: Sequence[ReplicaSet]) -> int:
-    return sum(replicas_of(each) for each in sets)
+    return sum(replicas_of(replica_set) for replica_set in sets)
 
 
 def is_rolling(deployment: Deployment) -> bool:
@@ -73,34 +73,34 @@ def _surge_and_unavailable(deployment: Deployment) -> tuple[int, int]:
 
 def new_set_size(deployment: Deployment, sets: Sequence[ReplicaSet], current: int) -> int:
     """The size of the new ReplicaSet, at present `current`: as large as maxSurge allows. `sets` include it."""
-    wanted = replicas_of(deployment)
+    replicas = replicas_of(deployment)
     if not is_rolling(deployment):
-        return wanted
+        return replicas
     rolling = deployment.spec.strategy.rolling_update
-    surge = scaled_value(rolling.max_surge, wanted, is_rounded_up=True) if rolling is not None else 0
-    allowed = wanted + surge - sum_of_sizes(sets)
-    return current + min(allowed, wanted - current) if allowed > 0 else current
+    surge = scaled_value(rolling.max_surge, replicas, is_rounded_up=True) if rolling is not None else 0
+    allowed = replicas + surge - sum_of_sizes(sets)
+    return current + min(allowed, replicas - current) if allowed > 0 else current
 
 
 def rolling_up(deployment: Deployment, new: ReplicaSet, sets: Sequence[ReplicaSet]) -> list[Resize]:
     """Scale the new ReplicaSet up as far as allowed."""
-    wanted, current = replicas_of(deployment), replicas_of(new)
-    size = wanted if current >= wanted else new_set_size(deployment, sets, current)
+    replicas, current = replicas_of(deployment), replicas_of(new)
+    size = replicas if current >= replicas else new_set_size(deployment, sets, current)
     return [Resize(new, size)] if size != current else []
 
 
 def rolling_down(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> list[Resize]:
     """Scale the old ReplicaSets down as far as allowed, first by their unavailable pods."""
-    active = by_age([each for each in old if replicas_of(each) > 0])
+    active = by_age([replica_set for replica_set in old if replicas_of(replica_set) > 0])
     available_min = replicas_of(deployment) - max_unavailable(deployment)
     new_unavailable = replicas_of(new) - new.status.available_replicas
     spare = sum_of_sizes(active) + replicas_of(new) - available_min - new_unavailable
     if not active or spare <= 0:
         return []
     steps: list[Resize] = []
-    sizes = [replicas_of(each) for each in active]
-    for index, each in enumerate(active):
-        unhealthy = sizes[index] - each.status.available_replicas
+    sizes = [replicas_of(replica_set) for replica_set in active]
+    for index, replica_set in enumerate(active):
+        unhealthy = sizes[index] - replica_set.status.available_replicas
         if spare <= 0:
             break
         if unhealthy < 0:
@@ -108,13 +108,17 @@ def rolling_down(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaS
             # would remove too many.
             return steps
         if unhealthy > 0:
-            _shrink(steps, sizes, index, each, min(spare, unhealthy))
+            _shrink(steps, sizes, index, replica_set, min(spare, unhealthy))
             spare -= min(spare, unhealthy)
-    surplus = new.status.available_replicas + sum(each.status.available_replicas for each in active) - available_min
-    for index, each in enumerate(active):
+    surplus = (
+        new.status.available_replicas
+        + sum(replica_set.status.available_replicas for replica_set in active)
+        - available_min
+    )
+    for index, replica_set in enumerate(active):
         if surplus > 0 and sizes[index] > 0:
             dropped = min(sizes[index], surplus)
-            _shrink(steps, sizes, index, each, dropped)
+            _shrink(steps, sizes, index, replica_set, dropped)
             surplus -= dropped
     return steps
 
@@ -129,45 +133,49 @@ def _shrink(steps: list[Resize], sizes: list[int], index: int, target: ReplicaSe
 
 def is_scaling(deployment: Deployment, sets: Sequence[ReplicaSet]) -> bool:
     """Whether the Deployment was scaled since its ReplicaSets got their sizes."""
-    wanted = replicas_of(deployment)
-    desired = [annotated_count(each, DEPLOYMENT_DESIRED_REPLICAS) for each in sets if replicas_of(each) > 0]
-    return any(count is not None and count != wanted for count in desired)
+    replicas = replicas_of(deployment)
+    desired = [
+        annotated_count(replica_set, DEPLOYMENT_DESIRED_REPLICAS)
+        for replica_set in sets
+        if replicas_of(replica_set) > 0
+    ]
+    return any(count is not None and count != replicas for count in desired)
 
 
 def plan_scaling(deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> list[Resize]:
     """Sizes after the Deployment was scaled, or while it is paused. Unchanged sizes may get new annotations."""
     only = _active_or_latest(new, old)
     if only is not None:
-        wanted = replicas_of(deployment)
+        replicas = replicas_of(deployment)
         # Also if only the annotation differs: otherwise the Deployment would count as being scaled forever, and no
         # rollout would continue. (kube-controller-manager has this bug.)
-        return [Resize(only, wanted)] if replicas_of(only) != wanted or is_scaling(deployment, [only]) else []
+        return [Resize(only, replicas)] if replicas_of(only) != replicas or is_scaling(deployment, [only]) else []
     if _is_saturated(deployment, new):
-        return [Resize(each, 0) for each in old if replicas_of(each) > 0]
+        return [Resize(replica_set, 0) for replica_set in old if replicas_of(replica_set) > 0]
     return _proportional(deployment, new, old) if is_rolling(deployment) else []
 
 
 def _active_or_latest(new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> ReplicaSet | None:
     """The only ReplicaSet with pods. If none has pods, the new one or the youngest. None if several have pods."""
     sets = [*old, new] if new is not None else [*old]
-    active = [each for each in sets if replicas_of(each) > 0]
+    active = [replica_set for replica_set in sets if replicas_of(replica_set) > 0]
     if len(active) > 1 or not sets:
         return None
     return active[0] if active else new if new is not None else by_age(old)[-1]
 
 
 def _is_saturated(deployment: Deployment, new: ReplicaSet | None) -> bool:
-    wanted = replicas_of(deployment)
+    replicas = replicas_of(deployment)
     return (
         new is not None
-        and annotated_count(new, DEPLOYMENT_DESIRED_REPLICAS) == wanted
-        and replicas_of(new) == wanted
-        and new.status.available_replicas == wanted
+        and annotated_count(new, DEPLOYMENT_DESIRED_REPLICAS) == replicas
+        and replicas_of(new) == replicas
+        and new.status.available_replicas == replicas
     )
 
 
 def _proportional(deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> list[Resize]:
-    sets = [each for each in ([*old, new] if new is not None else old) if replicas_of(each) > 0]
+    sets = [replica_set for replica_set in ([*old, new] if new is not None else old) if replicas_of(replica_set) > 0]
     allowed = max_replicas(deployment) if replicas_of(deployment) > 0 else 0
     to_add = allowed - sum_of_sizes(sets)
     sets = by_age(sets)
@@ -175,13 +183,13 @@ def _proportional(deployment: Deployment, new: ReplicaSet | None, old: Sequence[
         sets.reverse()  # of equal sizes, the youngest grows and the oldest shrinks
     sets.sort(key=replicas_of, reverse=True)  # stable: equal sizes keep their order
     sizes, added = [], 0
-    for each in sets:
-        share = _share(deployment, each, to_add, added)
-        sizes.append(replicas_of(each) + share)
+    for replica_set in sets:
+        share = _share(deployment, replica_set, to_add, added)
+        sizes.append(replicas_of(replica_set) + share)
         added += share
     if sizes and to_add:
         sizes[0] = max(0, sizes[0] + to_add - added)
-    return [Resize(each, size) for each, size in zip(sets, sizes)]
+    return [Resize(replica_set, size) for replica_set, size in zip(sets, sizes)]
 
 
 def _share(deployment: Deployment, replica_set: ReplicaSet, to_add: int, added: int) -> int:
@@ -223,4 +231,6 @@ def annotated_count(replica_set: ReplicaSet, annotation: str) -> int | None:
 
 def by_age(sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
     """Oldest first, then by name."""
-    return sorted(sets, key=lambda each: (each.metadata.creation_timestamp or "", each.metadata.name))
+    return sorted(
+        sets, key=lambda replica_set: (replica_set.metadata.creation_timestamp or "", replica_set.metadata.name)
+    )

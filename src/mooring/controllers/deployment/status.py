@@ -17,11 +17,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from mooring.api.document import Document
-from mooring.api.views.meta import Condition
+from mooring.api.views.meta import Condition, find_condition
 from mooring.api.views.workloads import Deployment, DeploymentStatus, ReplicaSet
 from mooring.controllers.deployment.sizes import max_unavailable, sum_of_sizes
-from mooring.controllers.documents import REPLICA_FAILURE, condition_document, find_condition
+from mooring.controllers.documents import REPLICA_FAILURE
 from mooring.controllers.pods import replicas_of
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 
@@ -46,12 +45,12 @@ def counted_status(
     deployment: Deployment, new: ReplicaSet | None, sets: Sequence[ReplicaSet], now_s: float
 ) -> DeploymentStatus:
     """Counts and the condition Available. Other conditions stay. `sets` include the new one."""
-    available = sum(each.status.available_replicas for each in sets)
+    available = sum(replica_set.status.available_replicas for replica_set in sets)
     status = DeploymentStatus(
         observed_generation=deployment.metadata.generation,
-        replicas=sum(each.status.replicas for each in sets),
+        replicas=sum(replica_set.status.replicas for replica_set in sets),
         updated_replicas=new.status.replicas if new is not None else 0,
-        ready_replicas=sum(each.status.ready_replicas for each in sets),
+        ready_replicas=sum(replica_set.status.ready_replicas for replica_set in sets),
         available_replicas=available,
         unavailable_replicas=max(0, sum_of_sizes(sets) - available),
         terminating_replicas=_terminating(sets),
@@ -141,11 +140,11 @@ def _deadline_s(deployment: Deployment) -> int:
 
 def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
     """Whether all pods have the new template and are available, and no old pod is left."""
-    wanted = replicas_of(deployment)
+    replicas = replicas_of(deployment)
     return (
-        status.updated_replicas == wanted
-        and status.replicas == wanted
-        and status.available_replicas == wanted
+        status.updated_replicas == replicas
+        and status.replicas == replicas
+        and status.available_replicas == replicas
         and status.observed_generation >= deployment.metadata.generation
     )
 
@@ -171,9 +170,9 @@ def _is_timed_out(deployment: Deployment, status: DeploymentStatus, now_s: float
 def _terminating(sets: Sequence[ReplicaSet]) -> int | None:
     """None if a ReplicaSet that was synced does not report the number."""
     counts = [
-        each.status.terminating_replicas
-        for each in sets
-        if each.status.terminating_replicas is not None or each.status.observed_generation
+        replica_set.status.terminating_replicas
+        for replica_set in sets
+        if replica_set.status.terminating_replicas is not None or replica_set.status.observed_generation
     ]
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
@@ -181,10 +180,10 @@ def _terminating(sets: Sequence[ReplicaSet]) -> int | None:
 
 def _replica_failure(new: ReplicaSet | None, sets: Sequence[ReplicaSet]) -> Condition | None:
     """The first ReplicaFailure condition, that of the new ReplicaSet first."""
-    for each in [new, *sets] if new is not None else sets:
-        for condition in each.status.conditions:
-            if condition.type == REPLICA_FAILURE:
-                return replace(condition, last_update_time=condition.last_transition_time)
+    for replica_set in [new, *sets] if new is not None else sets:
+        condition = find_condition(replica_set.status.conditions, REPLICA_FAILURE)
+        if condition is not None:
+            return replace(condition, last_update_time=condition.last_transition_time)
     return None
 
 
@@ -215,23 +214,3 @@ def without_condition(status: DeploymentStatus, type_: str) -> DeploymentStatus:
 
 def _others(status: DeploymentStatus, type_: str) -> tuple[Condition, ...]:
     return tuple(condition for condition in status.conditions if condition.type != type_)
-
-
-def status_document(status: DeploymentStatus) -> Document:
-    """A status in the form of the API, without zeros."""
-    counts = {
-        "observedGeneration": status.observed_generation,
-        "replicas": status.replicas,
-        "updatedReplicas": status.updated_replicas,
-        "readyReplicas": status.ready_replicas,
-        "availableReplicas": status.available_replicas,
-        "unavailableReplicas": status.unavailable_replicas,
-    }
-    document: Document = {name: count for name, count in counts.items() if count}
-    if status.terminating_replicas is not None:
-        document["terminatingReplicas"] = status.terminating_replicas
-    if status.collision_count is not None:
-        document["collisionCount"] = status.collision_count
-    if status.conditions:
-        document["conditions"] = [condition_document(condition) for condition in status.conditions]
-    return document

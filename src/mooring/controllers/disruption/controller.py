@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import ClassVar, cast
 
 from mooring.api.errors import LabelSelectorError
-from mooring.api.kinds import POD, POD_DISRUPTION_BUDGET, Kind
+from mooring.api.kinds import Kind, place_of
 from mooring.api.labels import compile_selector
 from mooring.api.views.administration import CustomResourceDefinition
 from mooring.api.views.meta import OwnerReference, controller_of
@@ -81,8 +81,7 @@ class OwnerScales:
 
     async def scale_of(self, owner: OwnerReference, namespace: str) -> Scale | None:
         """The scale of an owner. None if it does not exist. Raises `ScaleError`, `ClientError`."""
-        group, slash, _ = owner.api_version.rpartition("/")
-        group = group if slash else ""
+        group = owner.api_version.rpartition("/")[0]
         if owner.kind == "ReplicationController" and group == "":
             return _scale(self._replication_controllers.get(namespace, owner.name), owner.uid)
         if owner.kind == "ReplicaSet" and group in _APPS:
@@ -156,9 +155,7 @@ class DisruptionController(Controller):
         self._stale_targets = context.queue("stale pod disruptions")
         self._selectors = SelectorIndex(self.name, self._budgets, lambda budget: compile_selector(budget.spec.selector))
         self.handle_changes(self._budgets, lambda budget: self.queue.add(budget.key))
-        self._pods.add_handler(
-            self.name, on_add=self._on_pod_added, on_update=self._on_pod_updated, on_delete=self._on_pod_deleted
-        )
+        self.handle_changes(self._pods, self._on_pod, self._add_budgets_of)
 
     def start(self, group: TaskGroup) -> None:
         super().start(group)
@@ -243,8 +240,7 @@ class DisruptionController(Controller):
             return
         document = document_of(budget)
         document["status"] = status_document(status)
-        namespace, name = budget.metadata.namespace, budget.metadata.name
-        await self.client.update(POD_DISRUPTION_BUDGET, namespace, name, document, subresource="status")
+        await self.client.update(*place_of(budget), document, subresource="status")
 
     # ----------------------------------------------------------------------------- stale disruption targets
 
@@ -267,9 +263,8 @@ class DisruptionController(Controller):
             condition["observedGeneration"] = pod.metadata.generation
         metadata = {"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version}
         patch = {"metadata": metadata, "status": {"conditions": [condition]}}
-        namespace, name = split_key(key)
         try:
-            await self.client.patch(POD, namespace, name, patch, form=PatchForm.STRATEGIC, subresource="status")
+            await self.client.patch(*place_of(pod), patch, form=PatchForm.STRATEGIC, subresource="status")
         except NotFoundError:
             return DONE
         except ClientError as error:
@@ -278,17 +273,11 @@ class DisruptionController(Controller):
 
     # ----------------------------------------------------------------------------------------------- events
 
-    def _on_pod_added(self, pod: Pod, is_initial: bool) -> None:
+    def _on_pod(self, pod: Pod) -> None:
         self._add_budgets_of(pod)
         left_s = stale_target_in_s(pod, self.clock.wall_s())
         if left_s is not None:
             self._stale_targets.add_after(pod.key, left_s)
-
-    def _on_pod_updated(self, old: Pod, new: Pod) -> None:
-        self._on_pod_added(new, False)
-
-    def _on_pod_deleted(self, pod: Pod) -> None:
-        self._add_budgets_of(pod)
 
     def _add_budgets_of(self, pod: Pod) -> None:
         metadata = pod.metadata

@@ -14,11 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from mooring.api.document import Document
-from mooring.api.views.meta import Condition, LabelSelector
+from mooring.api.views.meta import Condition, LabelSelector, find_condition
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
-from mooring.controllers.documents import DISRUPTION_TARGET
+from mooring.controllers.documents import DISRUPTION_TARGET, view_document
 from mooring.controllers.pod_indexes import PodGroup
 from mooring.controllers.pods import is_finished, scaled_value
 from mooring.kit.clock import parse_rfc3339
@@ -71,8 +73,8 @@ def expected_pods(budget: PodDisruptionBudget, groups: Sequence[PodGroup], scale
     """The expected counts. `scales` by uid of the owner, needed only with `needs_scales`."""
     spec = budget.spec
     if not needs_scales(budget):
-        wanted = spec.min_available if isinstance(spec.min_available, int) else None
-        return Expected(0 if wanted is None else sum(len(group.names) for group in groups), wanted or 0)
+        healthy_min = spec.min_available if isinstance(spec.min_available, int) else None
+        return Expected(0 if healthy_min is None else sum(len(group.names) for group in groups), healthy_min or 0)
     total = sum({scale.uid: scale.replicas for scale in scales.values()}.values())
     has_unmanaged_pods = any(group.owner is None for group in groups)
     if spec.max_unavailable is not None:
@@ -144,31 +146,19 @@ def plan_failure(budget: PodDisruptionBudget, message: str, now: str) -> PodDisr
         observed_generation=old.observed_generation,
         last_transition_time=now,
     )
-    status = PodDisruptionBudgetStatus(
-        disruptions_allowed=0,
-        current_healthy=old.current_healthy,
-        desired_healthy=old.desired_healthy,
-        expected_pods=old.expected_pods,
-        observed_generation=old.observed_generation,
-        disrupted_pods=old.disrupted_pods,
-        conditions=_conditions_with(old.conditions, condition),
-    )
+    status = replace(old, disruptions_allowed=0, conditions=_conditions_with(old.conditions, condition))
     return None if status == old else status
 
 
 def status_document(status: PodDisruptionBudgetStatus) -> Document:
-    document: Document = {
-        "currentHealthy": status.current_healthy,
-        "desiredHealthy": status.desired_healthy,
-        "disruptionsAllowed": status.disruptions_allowed,
-        "expectedPods": status.expected_pods,
-        "conditions": [_condition_document(condition) for condition in status.conditions],
+    return {
+        "currentHealthy": 0,
+        "desiredHealthy": 0,
+        "disruptionsAllowed": 0,
+        "expectedPods": 0,
+        **view_document(status),
+        "conditions": [{"reason": "", "message": "", **view_document(condition)} for condition in status.conditions],
     }
-    if status.observed_generation:
-        document["observedGeneration"] = status.observed_generation
-    if status.disrupted_pods:
-        document["disruptedPods"] = dict(status.disrupted_pods)
-    return document
 
 
 def stale_target_in_s(pod: Pod, now_s: float) -> float | None:
@@ -191,8 +181,8 @@ def selector_text(selector: LabelSelector | None) -> str:
         return "nil"
     labels = "".join(f"{key}: {value}," for key, value in sorted(selector.match_labels.items()))
     expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{each.key},Operator:{each.operator},Values:[{' '.join(each.values)}],}},"
-        for each in selector.match_expressions
+        f"LabelSelectorRequirement{{Key:{term.key},Operator:{term.operator},Values:[{' '.join(term.values)}],}},"
+        for term in selector.match_expressions
     )
     return (
         f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
@@ -205,53 +195,19 @@ def selector_text(selector: LabelSelector | None) -> str:
 
 def _conditions_with(conditions: Sequence[Condition], new: Condition) -> tuple[Condition, ...]:
     """Conditions with a new one in its place. The transition time changes only with the status."""
-    if all(each.type != new.type for each in conditions):
+    if all(condition.type != new.type for condition in conditions):
         return (*conditions, new)
-    return tuple(_merged(each, new) if each.type == new.type else each for each in conditions)
+    return tuple(_merged(condition, new) if condition.type == new.type else condition for condition in conditions)
 
 
 def _merged(old: Condition, new: Condition) -> Condition:
-    since = new.last_transition_time if old.status != new.status else old.last_transition_time
-    return Condition(
-        type=new.type,
-        status=new.status,
-        reason=new.reason,
-        message=new.message,
-        observed_generation=new.observed_generation,
-        last_transition_time=since,
-    )
-
-
-def _condition_document(condition: Condition) -> Document:
-    document: Document = {
-        "type": condition.type,
-        "status": condition.status,
-        "reason": condition.reason,
-        "message": condition.message,
-        "lastTransitionTime": condition.last_transition_time,
-    }
-    if condition.observed_generation:
-        document["observedGeneration"] = condition.observed_generation
-    return document
+    return replace(new, last_transition_time=old.last_transition_time) if old.status == new.status else new
 
 
 def _is_same_status(old: PodDisruptionBudgetStatus, new: PodDisruptionBudgetStatus) -> bool:
-    return _counts(old) == _counts(new) and _allowed(old) == _allowed(new)
-
-
-def _counts(status: PodDisruptionBudgetStatus) -> tuple[object, ...]:
-    return (
-        status.disruptions_allowed,
-        status.current_healthy,
-        status.desired_healthy,
-        status.expected_pods,
-        status.observed_generation,
-        status.disrupted_pods,
-    )
+    return replace(old, conditions=new.conditions) == new and _allowed(old) == _allowed(new)
 
 
 def _allowed(status: PodDisruptionBudgetStatus) -> tuple[str, str] | None:
-    for condition in status.conditions:
-        if condition.type == DISRUPTION_ALLOWED:
-            return condition.status, condition.reason
-    return None
+    condition = find_condition(status.conditions, DISRUPTION_ALLOWED)
+    return (condition.status, condition.reason) if condition is not None else None

@@ -11,12 +11,13 @@ it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import ClassVar, TypeAlias
 
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.kinds import ENDPOINTS
+from mooring.api.kinds import ENDPOINTS, place_of
 from mooring.api.views.meta import ObjectReference
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import EndpointPort, Endpoints, Service
@@ -157,19 +158,19 @@ def are_labels_right(found: Mapping[str, str], service: Service) -> bool:
     return rest == dict(service.metadata.labels)
 
 
-def are_subsets_same(found: list[Document], wanted: list[Document]) -> bool:
+def are_subsets_same(found: list[Document], expected: list[Document]) -> bool:
     """Equality in any order, without the resource versions of pods."""
-    return sorted(map(_comparable, found)) == sorted(map(_comparable, wanted))
+    return sorted(map(_comparable, found)) == sorted(map(_comparable, expected))
 
 
 def _comparable(subset: Document) -> str:
-    def address(each: Document) -> Document:
-        target: Document = each.get("targetRef") or {}
-        return {**each, "targetRef": {name: value for name, value in target.items() if name != "resourceVersion"}}
+    def address(entry: Document) -> Document:
+        target: Document = entry.get("targetRef") or {}
+        return {**entry, "targetRef": {name: value for name, value in target.items() if name != "resourceVersion"}}
 
     plain = {
-        "ready": sorted((address(each) for each in subset.get("addresses") or []), key=str),
-        "unready": sorted((address(each) for each in subset.get("notReadyAddresses") or []), key=str),
+        "ready": sorted((address(entry) for entry in subset.get("addresses") or []), key=str),
+        "unready": sorted((address(entry) for entry in subset.get("notReadyAddresses") or []), key=str),
         "ports": sorted((dict(sorted(port.items())) for port in subset.get("ports") or []), key=str),
     }
     return msgspec.json.encode(plain, order="deterministic").decode()
@@ -187,7 +188,9 @@ class EndpointsController(Controller):
         batch_s = context.settings.endpoint_updates_batch_period_s
         self._service_pods = ServicePods(context, self.name, self.queue, batch_s)
         self._endpoints = context.informers.informer(Endpoints)
-        self._endpoints.add_handler(self.name, on_add=self._on_endpoints, on_delete=self._on_endpoints_deleted)
+        self._endpoints.add_handler(
+            self.name, on_add=self._on_endpoints, on_delete=lambda gone: self.queue.add(gone.key)
+        )
 
     # ------------------------------------------------------------------------------------------------- sync
 
@@ -206,10 +209,8 @@ class EndpointsController(Controller):
         self._service_pods.forget(key)
         if self._endpoints.lister.by_key(key) is None:
             return
-        try:
+        with suppress(NotFoundError):
             await self.client.delete(ENDPOINTS, *split_key(key))
-        except NotFoundError:
-            return
 
     async def _write(self, service: Service) -> None:
         """Create or update the Endpoints if they differ. Raises `ClientError`, after an event."""
@@ -229,7 +230,7 @@ class EndpointsController(Controller):
             if current is None:
                 await self.client.create(ENDPOINTS, namespace, document, is_answer_wanted=False)
             else:
-                await self.client.update(ENDPOINTS, namespace, name, document)
+                await self.client.update(*place_of(current), document)
         except (AlreadyExistsError, ConflictError):
             raise
         except ClientError as error:
@@ -253,19 +254,16 @@ class EndpointsController(Controller):
 
     # ----------------------------------------------------------------------------------------------- events
 
-    def _on_endpoints(self, endpoints: Endpoints, is_initial: bool) -> None:
+    def _on_endpoints(self, endpoints: Endpoints) -> None:
         """Enqueue Endpoints whose service was deleted while the controller did not run, but not those of leader
         election."""
-        if is_initial and LEADER_ANNOTATION not in endpoints.metadata.annotations:
+        if not self._endpoints.has_synced and LEADER_ANNOTATION not in endpoints.metadata.annotations:
             self.queue.add(endpoints.key)
-
-    def _on_endpoints_deleted(self, endpoints: Endpoints) -> None:
-        self.queue.add(endpoints.key)
 
 
 def _is_right(current: Endpoints, document: Document, service: Service, subsets: list[Document]) -> bool:
     found: list[Document] = document.get("subsets") or []
-    count = sum(len(each.get("addresses") or ()) + len(each.get("notReadyAddresses") or ()) for each in found)
+    count = sum(len(subset.get("addresses") or ()) + len(subset.get("notReadyAddresses") or ()) for subset in found)
     is_capacity_right = count <= ENDPOINTS_MAX and ENDPOINTS_OVER_CAPACITY not in current.metadata.annotations
     return is_capacity_right and are_labels_right(current.metadata.labels, service) and are_subsets_same(found, subsets)
 

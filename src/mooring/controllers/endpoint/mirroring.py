@@ -12,11 +12,12 @@ Inputs: services, Endpoints and slices, from informers. Outputs: slices created,
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any, ClassVar
 
 from mooring.api.document import Document
-from mooring.api.kinds import ENDPOINT_SLICE
+from mooring.api.kinds import ENDPOINT_SLICE, place_of
 from mooring.api.views.workloads import Endpoints, EndpointSlice, Service
 from mooring.api.well_known import (
     ENDPOINT_SLICE_MANAGED_BY_LABEL,
@@ -116,49 +117,47 @@ class EndpointSliceMirroringController(Controller):
 
     async def sync(self, key: str) -> Outcome:
         endpoints = self._endpoints.lister.by_key(key)
-        wanted: dict[str, Document] = {}
+        expected: dict[str, Document] = {}
         if endpoints is not None and is_mirrored(endpoints, self._services.lister.by_key(key)):
-            wanted = {each["metadata"]["name"]: each for each in mirrored_slices(endpoints)}
-        found = {each.metadata.name: each for each in self._slices.lister.by_index(BY_SERVICE, key)}
+            expected = {document["metadata"]["name"]: document for document in mirrored_slices(endpoints)}
+        found = {
+            endpoint_slice.metadata.name: endpoint_slice
+            for endpoint_slice in self._slices.lister.by_index(BY_SERVICE, key)
+        }
         namespace = key.partition("/")[0]
         try:
-            for name, document in wanted.items():
+            for name, document in expected.items():
                 await self._write(namespace, document, found.get(name))
-            for name in found.keys() - wanted.keys():
-                await self._delete(namespace, name)
+            for name in found.keys() - expected.keys():
+                with suppress(NotFoundError):
+                    await self.client.delete(ENDPOINT_SLICE, namespace, name)
         except ClientError as error:
             return DONE if is_namespace_terminating(error) else Failed(str(error))
         return DONE
 
-    async def _write(self, namespace: str, wanted: Document, found: EndpointSlice | None) -> None:
+    async def _write(self, namespace: str, expected: Document, found: EndpointSlice | None) -> None:
         """Raises `ClientError`."""
         if found is None:
-            await self.client.create(ENDPOINT_SLICE, namespace, wanted, is_answer_wanted=False)
+            await self.client.create(ENDPOINT_SLICE, namespace, expected, is_answer_wanted=False)
             return
         document = document_of(found)
-        metadata: Document = {**document["metadata"], **wanted["metadata"]}
+        metadata: Document = {**document["metadata"], **expected["metadata"]}
         if not metadata["annotations"]:
             del metadata["annotations"]
-        changed: dict[str, Any] = {**document, **wanted, "metadata": metadata}
+        changed: dict[str, Any] = {**document, **expected, "metadata": metadata}
         if changed != document:
-            await self.client.update(ENDPOINT_SLICE, namespace, found.metadata.name, changed)
-
-    async def _delete(self, namespace: str, name: str) -> None:
-        try:
-            await self.client.delete(ENDPOINT_SLICE, namespace, name)
-        except NotFoundError:
-            return
+            await self.client.update(*place_of(found), changed)
 
     # ----------------------------------------------------------------------------------------------- events
 
-    def _on_slice(self, each: EndpointSlice) -> None:
-        for key in _service_of(each):
+    def _on_slice(self, endpoint_slice: EndpointSlice) -> None:
+        for key in _service_of(endpoint_slice):
             self.queue.add(key)
 
 
-def _service_of(each: EndpointSlice) -> Iterable[str]:
+def _service_of(endpoint_slice: EndpointSlice) -> Iterable[str]:
     """The key of the Endpoints that a slice mirrors."""
-    labels = each.metadata.labels
+    labels = endpoint_slice.metadata.labels
     name = labels.get(SERVICE_NAME_LABEL)
     is_managed = labels.get(ENDPOINT_SLICE_MANAGED_BY_LABEL) == MANAGER
-    return (f"{each.metadata.namespace}/{name}",) if name and is_managed else ()
+    return (f"{endpoint_slice.metadata.namespace}/{name}",) if name and is_managed else ()

@@ -50,7 +50,7 @@ def has_address(pod: Pod) -> bool:
 
 def addresses_of(pod: Pod, family: str) -> tuple[str, ...]:
     """The pod's addresses of one family."""
-    return tuple(each.ip for each in pod.status.pod_ips if family_of(each.ip) == family)
+    return tuple(address.ip for address in pod.status.pod_ips if family_of(address.ip) == family)
 
 
 def family_of(address: str) -> str:
@@ -86,9 +86,9 @@ def port_number(pod: Pod, port: ServicePort) -> int | None:
     if isinstance(port.target_port, int):
         return port.target_port
     for container in _containers_with_ports(pod):
-        for each in container.ports:
-            if each.name == port.target_port and each.protocol == port.protocol:
-                return each.container_port
+        for container_port in container.ports:
+            if container_port.name == port.target_port and container_port.protocol == port.protocol:
+                return container_port.container_port
     return None
 
 
@@ -164,13 +164,13 @@ class ServicePods:
         self._sizes: dict[str, int] = {}
         services.add_handler(
             name,
-            on_add=lambda service, is_initial: queue.add(service.key),
+            on_add=lambda service: queue.add(service.key),
             on_update=lambda old, new: queue.add(new.key),
             on_delete=lambda service: queue.add(service.key),
         )
         pods.add_handler(
             name,
-            on_add=lambda pod, is_initial: self._enqueue_services_of(pod),
+            on_add=self._enqueue_services_of,
             on_update=self._on_pod_updated,
             on_delete=self._enqueue_services_of,
         )

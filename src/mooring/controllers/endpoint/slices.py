@@ -23,7 +23,7 @@ import msgspec
 
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
-from mooring.api.kinds import ENDPOINT_SLICE
+from mooring.api.kinds import ENDPOINT_SLICE, place_of
 from mooring.api.views.meta import ObjectReference
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
@@ -98,13 +98,13 @@ def plan_slices(
 ) -> SliceChanges:
     """`slices` have the IP family. `zone_of_node` gives None for an unknown node, "" for a node without a zone."""
     changes = SliceChanges()
-    own = [each for each in slices if is_owned_by(each, service)]
-    changes.to_delete += [each for each in slices if each not in own]
-    wanted = _wanted_endpoints(service, family, pods, zone_of_node, changes)
-    for key, (ports, endpoints) in wanted.items():
-        same_ports = [each for each in own if _port_key(each.ports) == key]
+    own = [endpoint_slice for endpoint_slice in slices if is_owned_by(endpoint_slice, service)]
+    changes.to_delete += [endpoint_slice for endpoint_slice in slices if endpoint_slice not in own]
+    desired = _desired_endpoints(service, family, pods, zone_of_node, changes)
+    for key, (ports, endpoints) in desired.items():
+        same_ports = [endpoint_slice for endpoint_slice in own if _port_key(endpoint_slice.ports) == key]
         _plan_ports(service, ports, endpoints, same_ports, limit, changes)
-    changes.to_delete += [each for each in own if _port_key(each.ports) not in wanted]
+    changes.to_delete += [endpoint_slice for endpoint_slice in own if _port_key(endpoint_slice.ports) not in desired]
     if len(changes.to_delete) == len(slices) and not changes.to_create:
         if len(slices) == 1 and _is_placeholder(slices[0], service):
             changes.to_delete.clear()
@@ -114,7 +114,7 @@ def plan_slices(
     return changes
 
 
-def _wanted_endpoints(
+def _desired_endpoints(
     service: Service,
     family: str,
     pods: Iterable[Pod],
@@ -122,12 +122,12 @@ def _wanted_endpoints(
     changes: SliceChanges,
 ) -> dict[object, tuple[Ports, dict[EndpointKey, Endpoint]]]:
     """The desired endpoints by ports, then by key."""
-    wanted: dict[object, tuple[Ports, dict[EndpointKey, Endpoint]]] = {}
+    desired: dict[object, tuple[Ports, dict[EndpointKey, Endpoint]]] = {}
     for pod in pods:
         if not has_address(pod):
             continue
         ports = ports_of(service, pod)
-        _, endpoints = wanted.setdefault(_port_key(ports), (ports, {}))
+        _, endpoints = desired.setdefault(_port_key(ports), (ports, {}))
         zone = zone_of_node(pod.spec.node_name)
         if zone is None and not service.spec.publish_not_ready_addresses:
             changes.errors.append(
@@ -137,7 +137,7 @@ def _wanted_endpoints(
         endpoint = endpoint_of(pod, service, family, zone or None)
         if endpoint.addresses:
             endpoints[_endpoint_key(endpoint)] = endpoint
-    return wanted
+    return desired
 
 
 def endpoint_of(pod: Pod, service: Service, family: str, zone: str | None) -> Endpoint:
@@ -178,23 +178,23 @@ def _wants_topology_hints(service: Service) -> bool:
 def _plan_ports(
     service: Service,
     ports: Ports,
-    wanted: dict[EndpointKey, Endpoint],
+    desired: dict[EndpointKey, Endpoint],
     slices: Sequence[EndpointSlice],
     limit: int,
     changes: SliceChanges,
 ) -> None:
-    """Plan the endpoints with the same ports. Empties `wanted`."""
+    """Plan the endpoints with the same ports. Empties `desired`."""
     to_update: list[DesiredSlice] = []
     unchanged: list[EndpointSlice] = []
-    for each in slices:
-        remaining, is_changed = _remaining_endpoints(each, wanted)
+    for endpoint_slice in slices:
+        remaining, is_changed = _remaining_endpoints(endpoint_slice, desired)
         if is_changed and not remaining:
-            changes.to_delete.append(each)
-        elif is_changed or not _has_labels_of(each, service):
-            to_update.append(DesiredSlice(each.ports, remaining, each))
+            changes.to_delete.append(endpoint_slice)
+        elif is_changed or not _has_labels_of(endpoint_slice, service):
+            to_update.append(DesiredSlice(endpoint_slice.ports, remaining, endpoint_slice))
         else:
-            unchanged.append(each)
-    left = [*wanted.values()]
+            unchanged.append(endpoint_slice)
+    left = [*desired.values()]
     for draft in sorted(to_update, key=lambda draft: -len(draft.endpoints)):
         _fill(draft, left, limit)
     while left:
@@ -210,12 +210,14 @@ def _plan_ports(
     changes.to_update += to_update
 
 
-def _remaining_endpoints(each: EndpointSlice, wanted: dict[EndpointKey, Endpoint]) -> tuple[list[Endpoint], bool]:
-    """The endpoints that stay in a slice, and whether the slice changes. Removes them from `wanted`."""
+def _remaining_endpoints(
+    endpoint_slice: EndpointSlice, desired: dict[EndpointKey, Endpoint]
+) -> tuple[list[Endpoint], bool]:
+    """The endpoints that stay in a slice, and whether the slice changes. Removes them from `desired`."""
     remaining: list[Endpoint] = []
     is_changed = False
-    for endpoint in each.endpoints:
-        now = wanted.pop(_endpoint_key(endpoint), None)
+    for endpoint in endpoint_slice.endpoints:
+        now = desired.pop(_endpoint_key(endpoint), None)
         if now is None:
             is_changed = True
             continue
@@ -232,13 +234,15 @@ def _fill(draft: DesiredSlice, left: list[Endpoint], limit: int) -> None:
 
 def _slice_with_capacity(slices: Sequence[EndpointSlice], count: int, limit: int) -> EndpointSlice | None:
     """The fullest slice that can take `count` more endpoints."""
-    fitting = [each for each in slices if 0 <= limit - count - len(each.endpoints) < limit]
-    return max(fitting, key=lambda each: len(each.endpoints), default=None)
+    fitting = [
+        endpoint_slice for endpoint_slice in slices if 0 <= limit - count - len(endpoint_slice.endpoints) < limit
+    ]
+    return max(fitting, key=lambda endpoint_slice: len(endpoint_slice.endpoints), default=None)
 
 
 def _rename_instead_of_replacing(service: Service, changes: SliceChanges) -> None:
     """Reuse slices to be deleted for slices to be created."""
-    for gone in [each for each in changes.to_delete if is_owned_by(each, service)]:
+    for gone in [endpoint_slice for endpoint_slice in changes.to_delete if is_owned_by(endpoint_slice, service)]:
         if not changes.to_create:
             return
         draft = changes.to_create.pop()
@@ -278,24 +282,28 @@ def labels_of_slice(service: Service) -> dict[str, str]:
     return labels
 
 
-def is_owned_by(each: EndpointSlice, service: Service) -> bool:
+def is_owned_by(endpoint_slice: EndpointSlice, service: Service) -> bool:
     return any(
         owner.uid == service.metadata.uid and owner.kind == "Service" and owner.api_version == "v1"
-        for owner in each.metadata.owner_references
+        for owner in endpoint_slice.metadata.owner_references
     )
 
 
-def _has_labels_of(each: EndpointSlice, service: Service) -> bool:
-    return _service_labels(each.metadata.labels) == _service_labels(service.metadata.labels)
+def _has_labels_of(endpoint_slice: EndpointSlice, service: Service) -> bool:
+    return _service_labels(endpoint_slice.metadata.labels) == _service_labels(service.metadata.labels)
 
 
 def _service_labels(labels: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in labels.items() if name not in _OWN_LABELS}
 
 
-def _is_placeholder(each: EndpointSlice, service: Service) -> bool:
-    is_empty = not each.endpoints and not each.ports
-    return is_empty and is_owned_by(each, service) and dict(each.metadata.labels) == labels_of_slice(service)
+def _is_placeholder(endpoint_slice: EndpointSlice, service: Service) -> bool:
+    is_empty = not endpoint_slice.endpoints and not endpoint_slice.ports
+    return (
+        is_empty
+        and is_owned_by(endpoint_slice, service)
+        and dict(endpoint_slice.metadata.labels) == labels_of_slice(service)
+    )
 
 
 def _port_key(ports: Ports) -> object:
@@ -362,7 +370,7 @@ class EndpointSliceController(Controller):
         """Versions that were written and that the informer does not show yet, by service and slice."""
         self._slices.add_handler(
             self.name,
-            on_add=lambda each, is_initial: self._on_slice(each),
+            on_add=self._on_slice,
             on_update=self._on_slice_updated,
             on_delete=self._on_slice_deleted,
         )
@@ -377,9 +385,9 @@ class EndpointSliceController(Controller):
         if selector_of_service(service).matches_nothing:
             return DONE
         slices = [
-            each
-            for each in self._slices.lister.by_index(BY_SERVICE, key)
-            if each.metadata.deletion_timestamp is None and _is_managed(each)
+            endpoint_slice
+            for endpoint_slice in self._slices.lister.by_index(BY_SERVICE, key)
+            if endpoint_slice.metadata.deletion_timestamp is None and _is_managed(endpoint_slice)
         ]
         if self._is_stale(key):
             return Later(STALE_S)
@@ -402,22 +410,21 @@ class EndpointSliceController(Controller):
         errors: list[str] = []
         families = families_of(service)
         for family in families:
-            of_family = [each for each in slices if each.address_type == family]
+            of_family = [endpoint_slice for endpoint_slice in slices if endpoint_slice.address_type == family]
             changes = plan_slices(service, family, pods, of_family, self._zone_of_node, self._limit)
             await self._write(service, family, changes, trigger_time)
             errors += changes.errors
-        for each in slices:
-            if each.address_type not in families:
-                await self._delete(service, each)
+        for endpoint_slice in slices:
+            if endpoint_slice.address_type not in families:
+                await self._delete(service, endpoint_slice)
         return errors
 
     async def _write(self, service: Service, family: str, changes: SliceChanges, trigger_time: str) -> None:
-        namespace = service.metadata.namespace
         if service.metadata.deletion_timestamp is None:
             for draft in changes.to_create:
                 document = slice_document(draft, service, family, trigger_time)
                 try:
-                    answer = await self.client.create(ENDPOINT_SLICE, namespace, document)
+                    answer = await self.client.create(ENDPOINT_SLICE, service.metadata.namespace, document)
                 except ClientError as error:
                     if is_namespace_terminating(error):
                         return
@@ -426,19 +433,18 @@ class EndpointSliceController(Controller):
         for draft in changes.to_update:
             assert draft.existing is not None, f"a slice of {service.key} that does not exist cannot be updated"
             document = slice_document(draft, service, family, trigger_time)
-            name = draft.existing.metadata.name
-            answer = await self.client.update(ENDPOINT_SLICE, namespace, name, document)
+            answer = await self.client.update(*place_of(draft.existing), document)
             self._expect(service.key, decode_as(EndpointSlice, answer))
-        for each in changes.to_delete:
-            await self._delete(service, each)
+        for endpoint_slice in changes.to_delete:
+            await self._delete(service, endpoint_slice)
 
-    async def _delete(self, service: Service, each: EndpointSlice) -> None:
+    async def _delete(self, service: Service, endpoint_slice: EndpointSlice) -> None:
         try:
-            await self.client.delete(ENDPOINT_SLICE, each.metadata.namespace, each.metadata.name)
+            await self.client.delete(*place_of(endpoint_slice))
         except NotFoundError:
             return
-        if self._slices.lister.by_key(each.key) is not None:
-            self._written.setdefault(service.key, {})[each.key] = _Written(_GONE, self.clock.now_s())
+        if self._slices.lister.by_key(endpoint_slice.key) is not None:
+            self._written.setdefault(service.key, {})[endpoint_slice.key] = _Written(_GONE, self.clock.now_s())
 
     def _zone_of_node(self, name: str) -> str | None:
         node = self._nodes.get("", name)
@@ -469,12 +475,12 @@ class EndpointSliceController(Controller):
 
     # ----------------------------------------------------------------------------------------------- events
 
-    def _on_slice(self, each: EndpointSlice) -> None:
-        if not _is_managed(each):
+    def _on_slice(self, endpoint_slice: EndpointSlice) -> None:
+        if not _is_managed(endpoint_slice):
             return
-        for key in _service_of(each):
-            expected = self._written.get(key, {}).get(each.key)
-            if expected is None or _version(each) > expected.version:
+        for key in _service_of(endpoint_slice):
+            expected = self._written.get(key, {}).get(endpoint_slice.key)
+            if expected is None or _version(endpoint_slice) > expected.version:
                 self._enqueue_delayed(key)
 
     def _on_slice_updated(self, old: EndpointSlice, new: EndpointSlice) -> None:
@@ -484,10 +490,10 @@ class EndpointSliceController(Controller):
         else:
             self._on_slice(new)
 
-    def _on_slice_deleted(self, each: EndpointSlice) -> None:
-        for key in _service_of(each):
-            expected = self._written.get(key, {}).pop(each.key, None)
-            if _is_managed(each) and (expected is None or expected.version != _GONE):
+    def _on_slice_deleted(self, endpoint_slice: EndpointSlice) -> None:
+        for key in _service_of(endpoint_slice):
+            expected = self._written.get(key, {}).pop(endpoint_slice.key, None)
+            if _is_managed(endpoint_slice) and (expected is None or expected.version != _GONE):
                 self._enqueue_delayed(key)
 
     def _enqueue_delayed(self, key: str) -> None:
@@ -495,14 +501,14 @@ class EndpointSliceController(Controller):
         self.queue.add_after(key, max(FOREIGN_CHANGE_S, batch_s))
 
 
-def _is_managed(each: EndpointSlice) -> bool:
-    return each.metadata.labels.get(ENDPOINT_SLICE_MANAGED_BY_LABEL) == MANAGER
+def _is_managed(endpoint_slice: EndpointSlice) -> bool:
+    return endpoint_slice.metadata.labels.get(ENDPOINT_SLICE_MANAGED_BY_LABEL) == MANAGER
 
 
-def _service_of(each: EndpointSlice) -> Iterable[str]:
-    name = each.metadata.labels.get(SERVICE_NAME_LABEL)
-    return (f"{each.metadata.namespace}/{name}",) if name else ()
+def _service_of(endpoint_slice: EndpointSlice) -> Iterable[str]:
+    name = endpoint_slice.metadata.labels.get(SERVICE_NAME_LABEL)
+    return (f"{endpoint_slice.metadata.namespace}/{name}",) if name else ()
 
 
-def _version(each: EndpointSlice) -> int:
-    return int(each.metadata.resource_version)
+def _version(endpoint_slice: EndpointSlice) -> int:
+    return int(endpoint_slice.metadata.resource_version)

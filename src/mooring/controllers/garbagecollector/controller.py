@@ -125,7 +125,7 @@ class GarbageClient:
                 metadata = await self.metadata(identity)
                 if finalizer not in metadata.finalizers:
                     return
-                remaining = [each for each in metadata.finalizers if each != finalizer]
+                remaining = [present for present in metadata.finalizers if present != finalizer]
                 patch = {"metadata": {"resourceVersion": metadata.resource_version, "finalizers": remaining or None}}
                 await self._client.patch(*locate, patch, form=PatchForm.MERGE)
                 return
@@ -203,7 +203,7 @@ class GarbageCollectorController(Controller):
     # -------------------------------------------------------------------------------------------- informers
 
     def _follow(self, kind: Kind, informer: Informer[ApiObject]) -> None:
-        def on_add(view: ApiObject, is_initial: bool) -> None:
+        def on_add(view: ApiObject) -> None:
             self._graph.observe(_identity(kind, view.metadata), view.metadata, None)
 
         def on_update(old: ApiObject, new: ApiObject) -> None:
@@ -223,10 +223,10 @@ class GarbageCollectorController(Controller):
     def _follow_custom_kinds(self) -> None:
         if self._group is None:
             return
-        wanted = dict.fromkeys(self._kinds.custom())
-        for kind in [kind for kind in self._custom_watches if kind not in wanted]:
+        kinds = dict.fromkeys(self._kinds.custom())
+        for kind in [kind for kind in self._custom_watches if kind not in kinds]:
             self._custom_watches.pop(kind).cancel()
-        for kind in wanted:
+        for kind in kinds:
             if kind not in self._custom_watches:
                 self._custom_watches[kind] = self._watch(kind, self._group)
 

@@ -14,6 +14,7 @@ and nodes whose dependents have to be orphaned.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from mooring.api.views.meta import ObjectMeta, OwnerReference
@@ -36,21 +37,17 @@ class ObjectIdentity(NamedTuple):
         return f"[{self.api_version}/{self.kind}, namespace: {self.namespace}, name: {self.name}, uid: {self.uid}]"
 
 
+@dataclass(slots=True, eq=False)
 class GraphNode:
     """An object in the graph."""
 
-    __slots__ = ("dependents", "identity", "is_being_deleted", "is_deleting_dependents", "is_virtual", "owners")
-
-    def __init__(
-        self, identity: ObjectIdentity, owners: tuple[OwnerReference, ...] = (), *, is_virtual: bool = False
-    ) -> None:
-        self.identity = identity
-        self.owners = owners
-        self.dependents: dict[GraphNode, None] = {}
-        self.is_being_deleted = False
-        self.is_deleting_dependents = False
-        """Whether it waits for the dependents that block its deletion."""
-        self.is_virtual = is_virtual
+    identity: ObjectIdentity
+    owners: tuple[OwnerReference, ...] = ()
+    is_virtual: bool = False
+    dependents: dict[GraphNode, None] = field(default_factory=dict)
+    is_being_deleted: bool = False
+    is_deleting_dependents: bool = False
+    """Whether it waits for the dependents that block its deletion."""
 
     def blocking_dependents(self) -> list[GraphNode]:
         uid = self.identity.uid
@@ -62,11 +59,7 @@ class GraphNode:
 
     def replaced_by(self, identity: ObjectIdentity) -> GraphNode:
         """A copy of the node with another identity."""
-        node = GraphNode(identity, self.owners, is_virtual=self.is_virtual)
-        node.dependents = dict(self.dependents)
-        node.is_being_deleted = self.is_being_deleted
-        node.is_deleting_dependents = self.is_deleting_dependents
-        return node
+        return replace(self, identity=identity, dependents=dict(self.dependents))
 
 
 class Collector(Protocol):
@@ -283,7 +276,7 @@ def _by_reference(dependents: Iterable[GraphNode], owner: ObjectIdentity) -> tup
         if owner.namespace and owner.namespace != dependent.identity.namespace:
             others.append(dependent)
             continue
-        matches = [is_reference_to(each, owner) for each in dependent.owners if each.uid == owner.uid]
+        matches = [is_reference_to(reference, owner) for reference in dependent.owners if reference.uid == owner.uid]
         if any(matches):
             matching.append(dependent)
         if not all(matches):

@@ -19,7 +19,7 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
-from mooring.api.kinds import JOB
+from mooring.api.kinds import JOB, place_of
 from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod
@@ -178,8 +178,8 @@ class JobController(PodOwnerController[Job]):
                 deleted, ready, error = await self._job_pods.delete_unneeded(summary.job, pods)
                 _subtract_deleted(summary, deleted, ready)
                 return error
-            case CreatePods() as wanted:
-                created, error = await self._job_pods.create(summary.job, wanted, summary.delayed)
+            case CreatePods() as planned:
+                created, error = await self._job_pods.create(summary.job, planned, summary.delayed)
                 summary.active += created
                 return error
             case WaitForBackoff(after_s):
@@ -233,9 +233,9 @@ class JobController(PodOwnerController[Job]):
             self._record_end(summary.job, progress, final)
 
     async def _write(self, state: _JobSync) -> None:
-        job, metadata = state.summary.job, state.summary.job.metadata
+        job = state.summary.job
         state.document["status"] = progress_document(state.progress)
-        answer = await self.client.update(JOB, metadata.namespace, metadata.name, state.document, subresource="status")
+        answer = await self.client.update(*place_of(job), state.document, subresource="status")
         self._write_expectations.answered(job.key, answer)
         state.document = decode_document(answer)
 

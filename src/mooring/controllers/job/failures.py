@@ -212,12 +212,12 @@ def finished_at_s(pod: Pod) -> float:
 
 
 def _containers_finished_at_s(pod: Pod) -> float | None:
-    sidecars = {each.name for each in pod.spec.init_containers if each.restart_policy == "Always"}
+    sidecars = {container.name for container in pod.spec.init_containers if container.restart_policy == "Always"}
     regular_s = _latest_s(pod.status.container_statuses)
     if not sidecars:
         return regular_s
     # As in Kubernetes: finished sidecars determine the time of a pod whose containers have not finished.
-    return _latest_s([each for each in pod.status.init_container_statuses if each.name in sidecars], regular_s)
+    return _latest_s([status for status in pod.status.init_container_statuses if status.name in sidecars], regular_s)
 
 
 def _latest_s(statuses: Iterable[ContainerStatus], known_s: float | None = None) -> float | None:

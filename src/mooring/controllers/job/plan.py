@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
+from mooring.api.views.meta import find_condition
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Job, JobCondition
 from mooring.api.well_known import JOB_TRACKING_FINALIZER
@@ -162,12 +163,12 @@ def plan_pods(
     job = summary.job
     if job.spec.suspend:
         return RemovePods(pods_to_remove(job, summary.active_pods, summary.active))
-    wanted = _wanted_active(summary)
-    to_remove = pods_to_remove(job, summary.active_pods, max(0, summary.active - wanted))
+    desired = _desired_active(summary)
+    to_remove = pods_to_remove(job, summary.active_pods, max(0, summary.active - desired))
     if to_remove:
         return RemovePods(to_remove[:BURST_MAX])
     terminating = summary.terminating if is_only_replaced_when_failed(job) else 0
-    missing = wanted - terminating - summary.active
+    missing = desired - terminating - summary.active
     if missing <= 0:
         return None
     if job.spec.backoff_limit_per_index is None:
@@ -305,7 +306,7 @@ def _has_restarted_too_often(job: Job, pods: Sequence[Pod]) -> bool:
 # --- pods ----------------------------------------------------------------------------------------------------
 
 
-def _wanted_active(summary: PodSummary) -> int:
+def _desired_active(summary: PodSummary) -> int:
     spec = summary.job.spec
     parallelism = spec.parallelism if spec.parallelism is not None else 1
     if spec.completions is None:
@@ -369,7 +370,5 @@ def new_condition(type: str, reason: str, message: str, now: str, status: str = 
 
 
 def true_condition(conditions: Iterable[JobCondition], type: str) -> JobCondition | None:
-    for condition in conditions:
-        if condition.type == type:
-            return condition if condition.status == "True" else None
-    return None
+    condition = find_condition(conditions, type)
+    return condition if condition is not None and condition.status == "True" else None

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from mooring.api.document import Document
-from mooring.api.kinds import POD
+from mooring.api.kinds import place_of
 from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Job
@@ -49,20 +49,20 @@ class JobPods:
         self._pod_control = pod_control
         self._expectations = expectations
 
-    async def create(self, job: Job, wanted: CreatePods, delayed: Mapping[int, Pod]) -> tuple[int, Exception | None]:
+    async def create(self, job: Job, planned: CreatePods, delayed: Mapping[int, Pod]) -> tuple[int, Exception | None]:
         """Create pods. Returns how many were created, and the first error."""
-        self._expectations.expect_creations(job.key, wanted.count)
+        self._expectations.expect(job.key, creations=planned.count)
         pod = job_pod(job)
 
         def make_pod(number: int) -> Document:
-            index = wanted.indexes[number] if wanted.indexes else None
+            index = planned.indexes[number] if planned.indexes else None
             return pod if index is None else indexed_pod(job, pod, index, delayed.get(index))
 
-        return await self._pod_control.create_pods(job, wanted.count, make_pod)
+        return await self._pod_control.create_pods(job, planned.count, make_pod)
 
     async def delete_unneeded(self, job: Job, pods: Sequence[Pod]) -> tuple[int, int, Exception | None]:
         """Release and delete pods. Returns how many were deleted, how many of them were ready, and the first error."""
-        self._expectations.expect_deletions(job.key, [pod.key for pod in pods])
+        self._expectations.expect(job.key, deletions=[pod.key for pod in pods])
 
         async def release_tracked(pod: Pod) -> None:
             if has_finalizer(pod):
@@ -76,7 +76,7 @@ class JobPods:
 
         async def delete_one(pod: Pod) -> None:
             with contextlib.suppress(NotFoundError):
-                await self._pod_control.delete(pod.metadata.namespace, pod.metadata.name, job)
+                await self._pod_control.delete(pod, job)
 
         errors = await self._pod_control.run_all([*pods], delete_one)
         return len(pods) - len(errors), sum(is_ready(pod) for pod in pods), errors[0] if errors else None
@@ -95,8 +95,7 @@ class JobPods:
 
     async def release(self, pod: Pod) -> None:
         """Remove the finalizer of a pod. Raises `ClientError`."""
-        namespace, name = pod.metadata.namespace, pod.metadata.name
-        await self._client.patch(POD, namespace, name, _RELEASE, form=PatchForm.STRATEGIC)
+        await self._client.patch(*place_of(pod), _RELEASE, form=PatchForm.STRATEGIC)
 
 
 def job_pod(job: Job) -> Document:

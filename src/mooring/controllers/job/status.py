@@ -15,11 +15,14 @@ status; the pods to release.
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 from mooring.api.document import Document
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import JobCondition, JobStatus
+from mooring.controllers.documents import view_document
 from mooring.controllers.job.failures import is_failed, match_failure_policy
 from mooring.controllers.job.indexes import (
     completion_index,
@@ -40,11 +43,17 @@ from mooring.controllers.job.plan import (
 UNCOUNTED_MAX = 500
 
 
-@dataclass(slots=True)
-class Progress:
-    """A mutable status."""
+class UncountedPods(msgspec.Struct, omit_defaults=True):
+    """The uids of finished pods that the counts do not include."""
 
-    conditions: list[JobCondition]
+    succeeded: list[str] = []
+    failed: list[str] = []
+
+
+class Progress(msgspec.Struct, omit_defaults=True, rename="camel"):
+    """A `JobStatus` that can be changed."""
+
+    conditions: list[JobCondition] = []
     start_time: str | None = None
     completion_time: str | None = None
     active: int = 0
@@ -54,21 +63,21 @@ class Progress:
     ready: int | None = None
     completed_indexes: str = ""
     failed_indexes: str | None = None
-    uncounted_succeeded: list[str] = field(default_factory=list)
-    uncounted_failed: list[str] = field(default_factory=list)
+    uncounted: UncountedPods = msgspec.field(default_factory=UncountedPods, name="uncountedTerminatedPods")
 
     @property
-    def uncounted(self) -> int:
-        return len(self.uncounted_succeeded) + len(self.uncounted_failed)
+    def uncounted_count(self) -> int:
+        return len(self.uncounted.succeeded) + len(self.uncounted.failed)
 
     def count_released(self, uids_with_finalizer: Set[str]) -> bool:
         """Count the listed pods that have lost their finalizer. Returns whether there were any."""
-        succeeded = [uid for uid in self.uncounted_succeeded if uid in uids_with_finalizer]
-        failed = [uid for uid in self.uncounted_failed if uid in uids_with_finalizer]
-        counted = self.uncounted - len(succeeded) - len(failed)
-        self.succeeded += len(self.uncounted_succeeded) - len(succeeded)
-        self.failed += len(self.uncounted_failed) - len(failed)
-        self.uncounted_succeeded, self.uncounted_failed = succeeded, failed
+        uncounted = self.uncounted
+        succeeded = [uid for uid in uncounted.succeeded if uid in uids_with_finalizer]
+        failed = [uid for uid in uncounted.failed if uid in uids_with_finalizer]
+        counted = self.uncounted_count - len(succeeded) - len(failed)
+        self.succeeded += len(uncounted.succeeded) - len(succeeded)
+        self.failed += len(uncounted.failed) - len(failed)
+        uncounted.succeeded, uncounted.failed = succeeded, failed
         return counted > 0
 
     def set_condition(self, type: str, status: str, reason: str, message: str, now: str) -> bool:
@@ -87,62 +96,18 @@ class Progress:
 
 
 def progress_of(status: JobStatus) -> Progress:
-    uncounted = status.uncounted_terminated_pods
-    return Progress(
-        conditions=[*status.conditions],
-        start_time=status.start_time,
-        completion_time=status.completion_time,
-        active=status.active,
-        succeeded=status.succeeded,
-        failed=status.failed,
-        terminating=status.terminating,
-        ready=status.ready,
-        completed_indexes=status.completed_indexes,
-        failed_indexes=status.failed_indexes,
-        uncounted_succeeded=[*uncounted.succeeded] if uncounted is not None else [],
-        uncounted_failed=[*uncounted.failed] if uncounted is not None else [],
-    )
+    return msgspec.convert(msgspec.to_builtins(status), Progress)
 
 
 def progress_document(progress: Progress) -> Document:
     """The status in the form of the API. Zeros are left out, except where they differ from unknown."""
-    counts = {"active": progress.active, "succeeded": progress.succeeded, "failed": progress.failed}
-    document: Document = {name: count for name, count in counts.items() if count}
-    texts = {
-        "startTime": progress.start_time,
-        "completionTime": progress.completion_time,
-        "completedIndexes": progress.completed_indexes,
-    }
-    document |= {name: text for name, text in texts.items() if text}
-    pointers = {
-        "terminating": progress.terminating,
-        "ready": progress.ready,
-        "failedIndexes": progress.failed_indexes,
-    }
-    document |= {name: value for name, value in pointers.items() if value is not None}
-    uncounted: Document = {"succeeded": progress.uncounted_succeeded, "failed": progress.uncounted_failed}
-    document["uncountedTerminatedPods"] = {name: uids for name, uids in uncounted.items() if uids}
-    if progress.conditions:
-        document["conditions"] = [_condition_document(condition) for condition in progress.conditions]
-    return document
+    return view_document(progress)
 
 
 def final_condition(end: JobCondition, now: str) -> JobCondition:
     """The final condition for an interim one."""
     final = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}.get(end.type, end.type)
     return new_condition(final, end.reason, end.message, now)
-
-
-def _condition_document(condition: JobCondition) -> Document:
-    fields = {
-        "type": condition.type,
-        "status": condition.status,
-        "lastProbeTime": condition.last_probe_time,
-        "lastTransitionTime": condition.last_transition_time,
-        "reason": condition.reason,
-        "message": condition.message,
-    }
-    return {name: value for name, value in fields.items() if value}
 
 
 @dataclass(slots=True)
@@ -171,7 +136,7 @@ def track(summary: PodSummary, end: JobCondition | None, progress: Progress) -> 
         tracking.to_release.append(pod)
         if _list_uncounted(summary, end, pod, progress, new_indexes):
             tracking.is_changed = True
-        if len(new_indexes) + progress.uncounted >= UNCOUNTED_MAX:
+        if len(new_indexes) + progress.uncounted_count >= UNCOUNTED_MAX:
             tracking.is_full = True
             break
     if is_job_indexed:
@@ -182,7 +147,7 @@ def track(summary: PodSummary, end: JobCondition | None, progress: Progress) -> 
 
 def finish(end: JobCondition | None, progress: Progress, terminating: int, now: str) -> JobCondition | None:
     """Add the final condition to `progress`. None while pods are uncounted or terminating."""
-    if end is None or progress.uncounted or terminating:
+    if end is None or progress.uncounted_count or terminating:
         return None
     final = final_condition(end, now)
     progress.set_condition(final.type, "True", final.reason, final.message, now)
@@ -217,14 +182,14 @@ def _list_uncounted(
             return True
         if uncounted is not None and uid in uncounted.succeeded:
             return False
-        progress.uncounted_succeeded.append(uid)
+        progress.uncounted.succeeded.append(uid)
         return True
     is_counted_failed = is_failed(pod, job) or (end is not None and end.type != "SuccessCriteriaMet")
     if not is_counted_failed or is_listed_failed or (is_indexed(job) and not has_valid_index(job, pod)):
         return False
     if not match_failure_policy(job.spec.pod_failure_policy, pod).is_counted:
         return False
-    progress.uncounted_failed.append(uid)
+    progress.uncounted.failed.append(uid)
     return True
 
 

@@ -27,8 +27,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.api.document import Document
-from mooring.api.kinds import NODE, POD
+from mooring.api.kinds import NODE, place_of
 from mooring.api.tolerations import NO_EXECUTE, NO_SCHEDULE
+from mooring.api.views.meta import find_condition
 from mooring.api.views.node import Lease, Node, NodeCondition, Taint
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import (
@@ -43,7 +44,7 @@ from mooring.api.well_known import (
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.events import EventRecorder
 from mooring.client.interface import Client, PatchForm
-from mooring.controllers.documents import decode_document, find_condition
+from mooring.controllers.documents import decode_document
 from mooring.controllers.pods import ready_condition
 from mooring.kit.clock import Clock, format_rfc3339, parse_rfc3339
 from mooring.kit.entropy import Entropy
@@ -232,8 +233,8 @@ def no_execute_change(ready_status: str) -> TaintChange | None:
 REACHABLE = TaintChange(removed=(UNREACHABLE, NOT_READY))
 
 
-def has_taint(taints: Iterable[Taint], wanted: Taint) -> bool:
-    return any(taint.key == wanted.key and taint.effect == wanted.effect for taint in taints)
+def has_taint(taints: Iterable[Taint], searched: Taint) -> bool:
+    return any(taint.key == searched.key and taint.effect == searched.effect for taint in taints)
 
 
 def taints_after(taints: list[Document], change: TaintChange, now: str) -> list[Document] | None:
@@ -314,9 +315,8 @@ async def mark_pods_not_ready(
             continue
         condition = {"type": "Ready", "status": "False", "lastTransitionTime": format_rfc3339(clock.wall_s())}
         patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
-        place = (POD, pod.metadata.namespace, pod.metadata.name)
         try:
-            await client.patch(*place, patch, form=PatchForm.STRATEGIC, subresource="status")
+            await client.patch(*place_of(pod), patch, form=PatchForm.STRATEGIC, subresource="status")
         except NotFoundError:
             continue
         except ClientError as error:

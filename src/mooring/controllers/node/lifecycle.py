@@ -21,13 +21,12 @@ from typing import ClassVar
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import NODE
-from mooring.api.views.meta import ObjectReference
+from mooring.api.views.meta import ObjectReference, find_condition
 from mooring.api.views.node import Lease, Node
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import NODE_LEASE_NAMESPACE
 from mooring.client.errors import ClientError, ConflictError
 from mooring.controllers.context import DONE, Controller, ControllerContext, Outcome
-from mooring.controllers.documents import find_condition
 from mooring.controllers.node.health import (
     NOT_READY,
     REACHABLE,
@@ -89,7 +88,7 @@ class NodeLifecycleController(Controller):
         self._known: dict[str, Node] = {}
         self._dirty_nodes: dict[str, None] = {}
         self._renewed: dict[str, Lease] = {}
-        self._healthy_until: KeyedHeap[str, float] = KeyedHeap.ordered_by(_due)
+        self._healthy_until: KeyedHeap[str, float] = KeyedHeap(float)
         """All healthy nodes, with a time before which they cannot become unhealthy."""
         self._pods_to_retry: dict[str, None] = {}
         self._wall_offset_s = context.clock.wall_s() - context.clock.now_s()
@@ -124,7 +123,7 @@ class NodeLifecycleController(Controller):
         self._dirty_nodes[name] = None
         self._pods_to_retry.pop(name, None)
 
-    def _on_lease_added(self, lease: Lease, is_initial: bool) -> None:
+    def _on_lease_added(self, lease: Lease) -> None:
         if lease.metadata.namespace == NODE_LEASE_NAMESPACE:
             self._dirty_nodes[lease.metadata.name] = None
 
@@ -132,9 +131,9 @@ class NodeLifecycleController(Controller):
         if new.metadata.namespace == NODE_LEASE_NAMESPACE and is_renewed(old, new):
             self._renewed[new.metadata.name] = new
         else:
-            self._on_lease_added(new, False)
+            self._on_lease_added(new)
 
-    def _on_pod_added(self, pod: Pod, is_initial: bool) -> None:
+    def _on_pod_added(self, pod: Pod) -> None:
         health = self._health.get(pod.spec.node_name)
         # The monitor marks the pods of a node when it becomes unhealthy. This is for pods that arrive later.
         if health is not None and health.ready is not None and not health.is_ready:
@@ -142,7 +141,7 @@ class NodeLifecycleController(Controller):
 
     def _on_pod_updated(self, old: Pod, new: Pod) -> None:
         if old.spec.node_name != new.spec.node_name:
-            self._on_pod_added(new, False)
+            self._on_pod_added(new)
 
     # ------------------------------------------------------------------------- NoSchedule taints and labels
 
@@ -324,7 +323,9 @@ class NodeLifecycleController(Controller):
         elif update.transition is ClusterTransition.SOME_READY_AGAIN:
             logger.warning("some nodes are ready again: every node gets another grace period")
             now_s = self._now_s()
-            self._health = {name: NodeHealth(now_s, each.ready, each.lease) for name, each in self._health.items()}
+            self._health = {
+                name: NodeHealth(now_s, health.ready, health.lease) for name, health in self._health.items()
+            }
             self._dirty_nodes.update(dict.fromkeys(self._known))
         for zone, rate_per_s in update.rates_per_s.items():
             self._to_taint[zone].set_rate(rate_per_s)
@@ -383,7 +384,3 @@ class NodeLifecycleController(Controller):
         metadata = node.metadata
         reference = ObjectReference(api_version="v1", kind="Node", name=metadata.name, uid=metadata.uid)
         self._recorder.event(reference, "Normal", reason, message)
-
-
-def _due(due_s: float) -> float:
-    return due_s

@@ -118,7 +118,7 @@ class TaintEvictionController(Controller):
 
     # ----------------------------------------------------------------------------------------------- events
 
-    def _on_node_added(self, node: Node, is_initial: bool) -> None:
+    def _on_node_added(self, node: Node) -> None:
         if taints := no_execute_taints(node):
             self._on_taints(node.metadata.name, taints)
 
@@ -131,14 +131,14 @@ class TaintEvictionController(Controller):
     def _on_node_deleted(self, node: Node) -> None:
         self._taints.pop(node.metadata.name, None)
 
-    def _on_pod_added(self, pod: Pod, is_initial: bool) -> None:
+    def _on_pod_added(self, pod: Pod) -> None:
         taints = self._taints.get(pod.spec.node_name)
         if taints:
             self._schedule_eviction(pod, taints, self.clock.now_s())
 
     def _on_pod_updated(self, old: Pod, new: Pod) -> None:
         if old.spec.node_name != new.spec.node_name or old.spec.tolerations != new.spec.tolerations:
-            self._on_pod_added(new, False)
+            self._on_pod_added(new)
 
     def _on_pod_deleted(self, pod: Pod) -> None:
         self._cancel(pod.key)

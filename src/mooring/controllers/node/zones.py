@@ -178,7 +178,7 @@ class TimedQueue:
 
     def __init__(self, clock: Clock, rate_per_s: float) -> None:
         self._clock = clock
-        self._waiting: KeyedHeap[str, float] = KeyedHeap.ordered_by(_due)
+        self._waiting: KeyedHeap[str, float] = KeyedHeap(float)
         self._taken: dict[str, None] = {}
         self._rate_per_s = rate_per_s
         self._bucket = self._new_bucket(rate_per_s)
@@ -229,7 +229,3 @@ class TimedQueue:
 
     def _new_bucket(self, rate_per_s: float) -> TokenBucket | None:
         return TokenBucket(self._clock, rate_per_s=rate_per_s, burst=BURST) if rate_per_s > 0 else None
-
-
-def _due(due_s: float) -> float:
-    return due_s

@@ -27,7 +27,7 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
-from mooring.api.kinds import CONTROLLER_REVISION
+from mooring.api.kinds import place_of
 from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod
@@ -270,9 +270,11 @@ class StatefulSetRevisions:
 
     async def adopt(self, stateful_set: StatefulSet, selector: LabelMatcher) -> None:
         """Adopt orphaned revisions. Raises `AdoptionError`."""
-        orphans = [each for each in self._list(stateful_set, selector) if controller_of(each.metadata) is None]
+        orphans = [
+            revision for revision in self._list(stateful_set, selector) if controller_of(revision.metadata) is None
+        ]
         if orphans:
-            await claim_objects(self._client, stateful_set, orphans, lambda each: True)
+            await claim_objects(self._client, stateful_set, orphans, lambda revision: True)
 
     async def construct(self, stateful_set: StatefulSet, selector: LabelMatcher) -> StatefulSetHistory:
         """Find or create the revision of the present template. Raises `ClientError`."""
@@ -281,14 +283,14 @@ class StatefulSetRevisions:
         data = revision_data(document)
         number = revisions[-1].revision + 1 if revisions else 1
         collision_count = stateful_set.status.collision_count or 0
-        equal = [each for each in revisions if data_of(each) == data]
+        equal = [revision for revision in revisions if data_of(revision) == data]
         if equal and equal[-1] is revisions[-1]:
             update = equal[-1]
         elif equal:
             update = await renumber_revision(self._client, equal[-1], number)
         else:
             update, collision_count = await self._create(stateful_set, document, data, number, collision_count)
-        named = (each for each in revisions if each.metadata.name == stateful_set.status.current_revision)
+        named = (revision for revision in revisions if revision.metadata.name == stateful_set.status.current_revision)
         return StatefulSetHistory(next(named, update), update, collision_count, revisions)
 
     async def truncate(self, stateful_set: StatefulSet, history: StatefulSetHistory, pods: Iterable[Pod]) -> None:
@@ -296,17 +298,16 @@ class StatefulSetRevisions:
         limit = stateful_set.spec.revision_history_limit
         limit = limit if limit is not None else 10
         used = {history.current_name, history.update_name, *(revision_of(pod) for pod in pods)}
-        unused = [each for each in history.revisions if each.metadata.name not in used]
+        unused = [revision for revision in history.revisions if revision.metadata.name not in used]
         if limit < 0 or len(unused) <= limit:
             return
         for revision in unused[: len(unused) - limit]:
-            metadata = revision.metadata
-            await self._client.delete(CONTROLLER_REVISION, metadata.namespace, metadata.name)
+            await self._client.delete(*place_of(revision))
 
     def _list(self, stateful_set: StatefulSet, selector: LabelMatcher) -> list[ControllerRevision]:
         own = self._revisions.lister.by_index(BY_CONTROLLER, stateful_set.metadata.uid)
         orphans = self._revisions.lister.by_index(BY_CONTROLLER, orphan_key(stateful_set.metadata.namespace))
-        return [each for each in (*own, *orphans) if selector.matches(each.metadata.labels)]
+        return [revision for revision in (*own, *orphans) if selector.matches(revision.metadata.labels)]
 
     async def _create(
         self, stateful_set: StatefulSet, document: Document, data: Document, number: int, collision_count: int

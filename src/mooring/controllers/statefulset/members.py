@@ -28,6 +28,7 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import StatefulSet
 from mooring.api.well_known import CONTROLLER_REVISION_HASH_LABEL, POD_INDEX_LABEL, STATEFUL_SET_POD_NAME_LABEL
+from mooring.controllers.documents import controller_reference, owner_reference
 from mooring.controllers.pod_control import pod_of_template
 from mooring.controllers.pods import is_available, replicas_of
 
@@ -198,10 +199,10 @@ def is_claim_right(claim: PersistentVolumeClaim, member: Member) -> bool:
     is_sets, is_pods = (_is_owned_by(owners, uid) for uid in (set_metadata.uid, member.uid))
     if is_controlled_by_others(claim, member):
         return not is_sets and not is_pods
-    ours = [each for each in owners if each.uid in (set_metadata.uid, member.uid)]
-    if any(not each.controller for each in ours):
+    ours = [owner for owner in owners if owner.uid in (set_metadata.uid, member.uid)]
+    if any(not owner.controller for owner in ours):
         return False
-    return (is_sets, is_pods) == _wanted_owners(member)
+    return (is_sets, is_pods) == _desired_owners(member)
 
 
 def is_controlled_by_others(claim: PersistentVolumeClaim, member: Member) -> bool:
@@ -233,11 +234,11 @@ def right_owners(claim: PersistentVolumeClaim, owners: Iterable[Document], membe
     ]
     if is_controlled_by_others(claim, member):
         return others
-    is_sets, is_pods = _wanted_owners(member)
+    is_sets, is_pods = _desired_owners(member)
     if is_pods:
-        others.append(_controller(*pod_name, member.uid))
+        others.append(controller_reference(*pod_name, member.uid))
     if is_sets:
-        others.append(_controller(*set_name, stateful_set.metadata.uid))
+        others.append(owner_reference(stateful_set))
     return others
 
 
@@ -255,7 +256,7 @@ def claim_document(stateful_set: StatefulSet, template: Document, name: str) -> 
     }
 
 
-def _wanted_owners(member: Member) -> tuple[bool, bool]:
+def _desired_owners(member: Member) -> tuple[bool, bool]:
     """Whether the StatefulSet, and whether the pod, should own the claim."""
     stateful_set = member.stateful_set
     is_scaled_away = not is_in_range(stateful_set, member.ordinal)
@@ -292,17 +293,6 @@ def _is_stale(claim: PersistentVolumeClaim, api_version: str, kind: str, name: s
 
 def _is_owned_by(owners: Iterable[OwnerReference], uid: str) -> bool:
     return any(owner.uid == uid for owner in owners)
-
-
-def _controller(api_version: str, kind: str, name: str, uid: str) -> Document:
-    return {
-        "apiVersion": api_version,
-        "kind": kind,
-        "name": name,
-        "uid": uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
 
 
 def member_of(stateful_set: StatefulSet, pod: Pod) -> Member:

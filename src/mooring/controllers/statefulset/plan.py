@@ -17,9 +17,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from mooring.api.document import Document
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import StatefulSet, StatefulSetStatus
+from mooring.controllers.documents import view_document
 from mooring.controllers.pods import is_available, is_finished, is_ready, replicas_of
 from mooring.controllers.statefulset.members import (
     FindClaim,
@@ -156,35 +159,14 @@ def is_update_complete(stateful_set: StatefulSet, status: StatefulSetStatus) -> 
 
 def is_status_stale(known: StatefulSetStatus, status: StatefulSetStatus) -> bool:
     """Whether the status has to be written."""
-    return status.observed_generation > known.observed_generation or any(
-        getattr(status, name) != getattr(known, name)
-        for name in (
-            "replicas",
-            "current_replicas",
-            "ready_replicas",
-            "updated_replicas",
-            "current_revision",
-            "available_replicas",
-            "update_revision",
-        )
-    )
+    kept = replace(known, observed_generation=status.observed_generation, collision_count=status.collision_count)
+    return status.observed_generation > known.observed_generation or status != kept
 
 
 def status_document(status: StatefulSetStatus) -> Document:
     """A status in the form of the API."""
-    document: Document = {"replicas": status.replicas, "availableReplicas": status.available_replicas}
-    optional = {
-        "observedGeneration": status.observed_generation,
-        "readyReplicas": status.ready_replicas,
-        "currentReplicas": status.current_replicas,
-        "updatedReplicas": status.updated_replicas,
-        "currentRevision": status.current_revision,
-        "updateRevision": status.update_revision,
-    }
-    document |= {name: value for name, value in optional.items() if value}
-    if status.collision_count is not None:
-        document["collisionCount"] = status.collision_count
-    return document
+    required = {"replicas": status.replicas, "availableReplicas": status.available_replicas}
+    return {**required, **view_document(status)}
 
 
 # --- members -------------------------------------------------------------------------------------------------
@@ -250,7 +232,7 @@ def _plan_condemned(
     pod = condemned[0]
     present = [*replicas, *reversed(condemned)]
     first_unavailable = next(
-        (each for each in present if each is None or is_unavailable(stateful_set, each, now_s)), None
+        (member for member in present if member is None or is_unavailable(stateful_set, member, now_s)), None
     )
     is_well = pod.status.phase == "Running" and not is_unavailable(stateful_set, pod, now_s)
     if pod.metadata.deletion_timestamp is None and (is_well or pod is first_unavailable):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Literal
 
 from mooring.api.document import Document
-from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM, POD
+from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM, POD, place_of
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import StatefulSet
@@ -81,7 +81,7 @@ class StatefulPods:
     async def delete(self, stateful_set: StatefulSet, pod: Pod) -> None:
         """Delete a pod. Raises `ClientError`, after an event."""
         try:
-            await self._client.delete(POD, pod.metadata.namespace, pod.metadata.name)
+            await self._client.delete(*place_of(pod))
         except NotFoundError:
             pass
         except ClientError as error:
@@ -116,7 +116,7 @@ class StatefulPods:
                 document = await read_document(self._client, claim)
                 metadata = document["metadata"]
                 metadata["ownerReferences"] = right_owners(claim, metadata.get("ownerReferences") or [], member)
-                await self._client.update(PERSISTENT_VOLUME_CLAIM, namespace, name, document)
+                await self._client.update(*place_of(claim), document)
 
     async def _correct(self, stateful_set: StatefulSet, pod: Pod) -> None:
         member = member_of(stateful_set, pod)
@@ -134,7 +134,7 @@ class StatefulPods:
                 spec = document["spec"]
                 spec["volumes"] = with_claims(stateful_set, spec.get("volumes") or [], member.ordinal)
             try:
-                await self._client.update(POD, namespace, pod.metadata.name, document)
+                await self._client.update(*place_of(pod), document)
                 return
             except ConflictError:
                 if attempt == CORRECTION_TRIES_MAX:

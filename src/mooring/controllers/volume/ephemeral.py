@@ -18,7 +18,7 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim, Volume
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
-from mooring.controllers.documents import is_being_deleted, owner_reference, read_document
+from mooring.controllers.documents import owner_reference, read_document
 from mooring.controllers.pods import BY_CLAIM, add_claim_index
 
 
@@ -38,12 +38,12 @@ class EphemeralVolumeController(Controller):
         self._pods = context.informers.informer(Pod)
         self._claims = context.informers.informer(PersistentVolumeClaim)
         add_claim_index(self._pods)
-        self._pods.add_handler(self.name, on_add=lambda pod, is_initial: self._on_pod(pod))
+        self._pods.add_handler(self.name, on_add=self._on_pod)
         self._claims.add_handler(self.name, on_delete=self._on_claim_deleted)
 
     async def sync(self, key: str) -> Outcome:
         pod = self._pods.lister.by_key(key)
-        if pod is None or is_being_deleted(pod.metadata):
+        if pod is None or pod.metadata.deletion_timestamp is not None:
             return DONE
         for volume in pod.spec.volumes:
             try:
@@ -67,16 +67,16 @@ class EphemeralVolumeController(Controller):
             document = await read_document(self.client, pod)
             if document["metadata"]["uid"] != pod.metadata.uid:
                 return  # the pod is gone; the new pod of that name is synced after its own event
-            wanted = claim_of(pod, name, _volume_in(document, volume.name))
+            new_claim = claim_of(pod, name, _volume_in(document, volume.name))
             try:
-                await self.client.create(PERSISTENT_VOLUME_CLAIM, namespace, wanted, is_answer_wanted=False)
+                await self.client.create(PERSISTENT_VOLUME_CLAIM, namespace, new_claim, is_answer_wanted=False)
             except ClientError as error:
                 raise EphemeralVolumeError(f"create PVC {name}: {error}") from error
         elif not is_controlled_by_pod(claim, namespace, pod_name, pod.metadata.uid):
             raise EphemeralVolumeError(not_controlled_text(claim, namespace, pod_name))
 
     def _on_pod(self, pod: Pod) -> None:
-        if pod.spec.volumes and not is_being_deleted(pod.metadata) and any(map(is_ephemeral, pod.spec.volumes)):
+        if pod.spec.volumes and pod.metadata.deletion_timestamp is None and any(map(is_ephemeral, pod.spec.volumes)):
             self.queue.add(pod.key)
 
     def _on_claim_deleted(self, claim: PersistentVolumeClaim) -> None:
@@ -87,9 +87,9 @@ class EphemeralVolumeController(Controller):
 def claim_of(pod: Pod, name: str, volume: Document) -> Document:
     """The claim of an ephemeral volume, from its template."""
     template: Document = volume["ephemeral"].get("volumeClaimTemplate") or {}
-    wanted: Document = template.get("metadata") or {}
+    template_metadata: Document = template.get("metadata") or {}
     metadata: Document = {"name": name, "ownerReferences": [owner_reference(pod)]}
-    metadata |= {field: wanted[field] for field in ("annotations", "labels") if wanted.get(field)}
+    metadata |= {field: template_metadata[field] for field in ("annotations", "labels") if template_metadata.get(field)}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

@@ -21,14 +21,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from mooring.api.document import Document
-from mooring.api.kinds import PERSISTENT_VOLUME, STORAGE_CLASS
+from mooring.api.kinds import PERSISTENT_VOLUME, STORAGE_CLASS, place_of
 from mooring.api.storage import SELECTED_NODE, class_of_claim
 from mooring.api.views.node import Node
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.api.well_known import HOSTNAME, LOCAL_PROVISIONER, PROVISIONED_BY, STORAGE_PROVISIONER
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
-from mooring.controllers.documents import is_being_deleted
 from mooring.controllers.volume.plan import DEFAULT_CLASS, default_class
 from mooring.controllers.volume.provisioning import PROVISIONING_FAILED, provisioned_volume, provisioned_volume_name
 from mooring.kit.tasks import TaskGroup
@@ -132,13 +131,13 @@ class LocalProvisionerController(Controller):
         if path.is_dir() and not path.is_symlink():
             await asyncio.to_thread(shutil.rmtree, path)  # it may be large
         with suppress(NotFoundError):
-            await self.client.delete(PERSISTENT_VOLUME, "", volume.metadata.name)
+            await self.client.delete(*place_of(volume))
 
     # StorageClass
 
     async def _create_class(self) -> None:
         classes = self._classes.lister.list()
-        if default_class(classes) is not None or any(each.metadata.name == CLASS_NAME for each in classes):
+        if default_class(classes) is not None or any(found.metadata.name == CLASS_NAME for found in classes):
             return
         try:
             await self.client.create(STORAGE_CLASS, "", storage_class(), is_answer_wanted=False)
@@ -158,7 +157,7 @@ class LocalProvisionerController(Controller):
 
 def _is_waiting(claim: PersistentVolumeClaim) -> bool:
     is_ours = claim.metadata.annotations.get(STORAGE_PROVISIONER) == LOCAL_PROVISIONER
-    return is_ours and not claim.spec.volume_name and not is_being_deleted(claim.metadata)
+    return is_ours and not claim.spec.volume_name and claim.metadata.deletion_timestamp is None
 
 
 def _is_to_be_deleted(volume: PersistentVolume) -> bool:
@@ -166,5 +165,5 @@ def _is_to_be_deleted(volume: PersistentVolume) -> bool:
         volume.metadata.annotations.get(PROVISIONED_BY) == LOCAL_PROVISIONER
         and volume.spec.persistent_volume_reclaim_policy == "Delete"
         and volume.status.phase in ("Released", "Failed")
-        and not is_being_deleted(volume.metadata)
+        and volume.metadata.deletion_timestamp is None
     )

@@ -276,10 +276,16 @@ def _plan_without_volume(claim: PersistentVolumeClaim, lookup: VolumeLookup, is_
 def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
     """The newest default storage class, then by name."""
     defaults = sorted(
-        (each for each in classes if any(each.metadata.annotations.get(name) == "true" for name in DEFAULT_CLASS)),
-        key=lambda each: each.metadata.name,
+        (
+            storage_class
+            for storage_class in classes
+            if any(storage_class.metadata.annotations.get(name) == "true" for name in DEFAULT_CLASS)
+        ),
+        key=lambda storage_class: storage_class.metadata.name,
     )
-    return max(defaults, key=lambda each: each.metadata.creation_timestamp or "") if defaults else None
+    return (
+        max(defaults, key=lambda storage_class: storage_class.metadata.creation_timestamp or "") if defaults else None
+    )
 
 
 def _waiting_event(pod_names: Sequence[str]) -> VolumeEvent:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import ClassVar, Generic, TypeVar, cast
 
 from mooring.api.decode import decode_as
-from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, VOLUME_ATTRIBUTES_CLASS, Kind
+from mooring.api.kinds import POD, place_of
 from mooring.api.storage import claim_named_by, is_controlled_by_pod, is_ephemeral
 from mooring.api.views.meta import ObjectWithRaw
 from mooring.api.views.pod import Pod
@@ -34,7 +34,6 @@ AnyProtected = TypeVar("AnyProtected", bound=ObjectWithRaw)
 class ProtectionController(Controller, Generic[AnyProtected]):
     """Adds a finalizer to the objects of one kind, and removes it from deleted objects that are not used."""
 
-    kind: ClassVar[Kind]
     view: ClassVar[type[ObjectWithRaw]]
     finalizer: ClassVar[str]
 
@@ -60,7 +59,7 @@ class ProtectionController(Controller, Generic[AnyProtected]):
         if protected.metadata.deletion_timestamp is None:
             await self._write(protected, [*finalizers, self.finalizer])
         elif not await self.is_used(protected):
-            await self._write(protected, [each for each in finalizers if each != self.finalizer])
+            await self._write(protected, [finalizer for finalizer in finalizers if finalizer != self.finalizer])
         return DONE
 
     def _needs_sync(self, protected: AnyProtected) -> bool:
@@ -70,14 +69,13 @@ class ProtectionController(Controller, Generic[AnyProtected]):
     async def _write(self, protected: AnyProtected, finalizers: list[str]) -> None:
         document = document_of(protected)
         document["metadata"]["finalizers"] = finalizers
-        await self.client.update(self.kind, protected.metadata.namespace, protected.metadata.name, document)
+        await self.client.update(*place_of(protected), document)
 
 
 class ClaimProtectionController(ProtectionController[PersistentVolumeClaim]):
     """Keys are claims."""
 
     name: ClassVar[str] = "persistentvolumeclaim-protection-controller"
-    kind = PERSISTENT_VOLUME_CLAIM
     view = PersistentVolumeClaim
     finalizer = PVC_PROTECTION_FINALIZER
 
@@ -108,7 +106,6 @@ class VolumeProtectionController(ProtectionController[PersistentVolume]):
     """Keys are volumes."""
 
     name: ClassVar[str] = "persistentvolume-protection-controller"
-    kind = PERSISTENT_VOLUME
     view = PersistentVolume
     finalizer = PV_PROTECTION_FINALIZER
 
@@ -120,7 +117,6 @@ class AttributesClassProtectionController(ProtectionController[VolumeAttributesC
     """Keys are volume attributes classes."""
 
     name: ClassVar[str] = "volumeattributesclass-protection-controller"
-    kind = VOLUME_ATTRIBUTES_CLASS
     view = VolumeAttributesClass
     finalizer = VAC_PROTECTION_FINALIZER
 

@@ -20,7 +20,7 @@ from typing import TypeAlias, assert_never
 
 from mooring.api.csi_translation import DRIVERS
 from mooring.api.document import Document
-from mooring.api.kinds import PERSISTENT_VOLUME
+from mooring.api.kinds import place_of
 from mooring.api.storage import BOUND_BY_CONTROLLER, class_of_claim
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.api.well_known import (
@@ -231,12 +231,14 @@ class VolumeProvisioner:
                     return
                 if PV_CONTROLLER_FINALIZER in volume.metadata.finalizers:
                     document = document_of(volume)
-                    remaining = [each for each in volume.metadata.finalizers if each != PV_CONTROLLER_FINALIZER]
+                    remaining = [
+                        finalizer for finalizer in volume.metadata.finalizers if finalizer != PV_CONTROLLER_FINALIZER
+                    ]
                     document["metadata"]["finalizers"] = remaining
                     volume = await self._writer.write_volume(volume, document)
                 if volume.metadata.deletion_timestamp is not None:
                     return
                 with contextlib.suppress(NotFoundError):
-                    await self._client.delete(PERSISTENT_VOLUME, "", volume.metadata.name)
+                    await self._client.delete(*place_of(volume))
             case never:
                 assert_never(never)

@@ -22,7 +22,7 @@ from mooring.api.csi_translation import DRIVERS
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.errors import QuantityError
-from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
+from mooring.api.kinds import place_of
 from mooring.api.quantity import parse_quantity, quantity_nano
 from mooring.api.storage import BIND_COMPLETED, BOUND_BY_CONTROLLER, is_bound_to
 from mooring.api.views.meta import RawQuantity
@@ -183,7 +183,7 @@ def migrated_volume(volume: PersistentVolume) -> Document | None:
     provisioner = volume.metadata.annotations.get(PROVISIONED_BY)
     if provisioner is None:
         return None
-    finalizers = _wanted_finalizers(volume, provisioner)
+    finalizers = _desired_finalizers(volume, provisioner)
     is_new = _is_migration_new(provisioner, volume.metadata.annotations.get(MIGRATED_TO, ""))
     if not is_new and tuple(finalizers) == volume.metadata.finalizers:
         return None
@@ -207,18 +207,18 @@ def _is_migration_new(provisioner: str, migrated_to: str) -> bool:
     return DRIVERS.get(provisioner, "") != migrated_to
 
 
-def _wanted_finalizers(volume: PersistentVolume, provisioner: str) -> Sequence[str]:
+def _desired_finalizers(volume: PersistentVolume, provisioner: str) -> Sequence[str]:
     finalizers = [*volume.metadata.finalizers]
     if provisioner in DRIVERS:
-        return [each for each in finalizers if each != PV_CONTROLLER_FINALIZER]
+        return [finalizer for finalizer in finalizers if finalizer != PV_CONTROLLER_FINALIZER]
     if not provisioner.startswith(IN_TREE_PREFIX):
         return finalizers
     policy = volume.spec.persistent_volume_reclaim_policy
     if policy == "Delete" and PV_CONTROLLER_FINALIZER not in finalizers:
         finalizers.append(PV_CONTROLLER_FINALIZER)
     elif policy in ("Retain", "Recycle"):
-        finalizers = [each for each in finalizers if each != PV_CONTROLLER_FINALIZER]
-    return [each for each in finalizers if each != EXTERNAL_PROVISIONER_FINALIZER]
+        finalizers = [finalizer for finalizer in finalizers if finalizer != PV_CONTROLLER_FINALIZER]
+    return [finalizer for finalizer in finalizers if finalizer != EXTERNAL_PROVISIONER_FINALIZER]
 
 
 class OwnWritesCache(Generic[AnyObject]):
@@ -315,8 +315,7 @@ class VolumeWriter:
     async def write_volume(
         self, volume: PersistentVolume, document: Document, subresource: str = ""
     ) -> PersistentVolume:
-        name = volume.metadata.name
-        answer = await self._client.update(PERSISTENT_VOLUME, "", name, document, subresource=subresource)
+        answer = await self._client.update(*place_of(volume), document, subresource=subresource)
         written = decode_as(PersistentVolume, answer)
         self._volumes.assume(written)
         return written
@@ -324,9 +323,7 @@ class VolumeWriter:
     async def write_claim(
         self, claim: PersistentVolumeClaim, document: Document, subresource: str = ""
     ) -> PersistentVolumeClaim:
-        namespace, name = claim.metadata.namespace, claim.metadata.name
-        kind = PERSISTENT_VOLUME_CLAIM
-        answer = await self._client.update(kind, namespace, name, document, subresource=subresource)
+        answer = await self._client.update(*place_of(claim), document, subresource=subresource)
         written = decode_as(PersistentVolumeClaim, answer)
         self._claims.assume(written)
         return written

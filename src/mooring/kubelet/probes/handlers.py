@@ -180,9 +180,9 @@ def url_of(action: HTTPGetAction, host: str, port: int) -> str:
     return f"{scheme}://{address_of(action.host or host, port)}{path}"
 
 
-def headers_of(wanted: Sequence[HTTPHeader]) -> list[tuple[str, str]]:
+def headers_of(http_headers: Sequence[HTTPHeader]) -> list[tuple[str, str]]:
     """The headers of the probe, with defaults for User-Agent and Accept; an empty Accept means none."""
-    headers = [(header.name, header.value) for header in wanted]
+    headers = [(header.name, header.value) for header in http_headers]
     given = {name.lower(): value for name, value in reversed(headers)}
     if given.get("accept") == "":
         headers = [(name, value) for name, value in headers if name.lower() != "accept"]

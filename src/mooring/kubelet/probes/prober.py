@@ -28,12 +28,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from mooring.api.views.meta import IntOrString
+from mooring.client.events import EventType
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.probes.handlers import (
@@ -54,27 +55,27 @@ TRIES_MAX = 3
 logger = logging.getLogger(__name__)
 
 
-class ContainerProbeRunner:
-    """Runs the probes of real containers."""
+RunProbe: TypeAlias = Callable[[FullPod, FullContainer, FullProbe, str], Awaitable[ProbeResult]]
+"""Runs one probe of a container, at the address of its pod. Raises `ProbeError`."""
 
-    def __init__(self, runner: CommandRunner) -> None:
-        self._runner = runner
 
-    async def run_probe(self, pod: FullPod, container: FullContainer, probe: FullProbe, pod_ip: str) -> ProbeResult:
-        """Raises `ProbeError`."""
-        timeout_s = float(probe.timeout_seconds)
-        if probe.exec is not None:
-            return await probe_exec(self._runner, pod.metadata.uid, container, probe.exec, timeout_s)
-        if probe.http_get is not None:
-            return await probe_http(probe.http_get, pod_ip, port_number(probe.http_get.port, container), timeout_s)
-        if probe.tcp_socket is not None:
-            port = port_number(probe.tcp_socket.port, container)
-            return await probe_tcp(probe.tcp_socket.host or pod_ip, port, timeout_s)
-        if probe.grpc is not None:
-            return await probe_grpc(pod_ip, probe.grpc.port, probe.grpc.service, timeout_s)
-        metadata = pod.metadata
-        who = f"{metadata.name}_{metadata.namespace}({metadata.uid}):{container.name}"
-        raise ProbeError(f"missing probe handler for {who}")
+async def run_probe(
+    runner: CommandRunner, pod: FullPod, container: FullContainer, probe: FullProbe, pod_ip: str
+) -> ProbeResult:
+    """Run one probe of a real container. Raises `ProbeError`."""
+    timeout_s = float(probe.timeout_seconds)
+    if probe.exec is not None:
+        return await probe_exec(runner, pod.metadata.uid, container, probe.exec, timeout_s)
+    if probe.http_get is not None:
+        return await probe_http(probe.http_get, pod_ip, port_number(probe.http_get.port, container), timeout_s)
+    if probe.tcp_socket is not None:
+        port = port_number(probe.tcp_socket.port, container)
+        return await probe_tcp(probe.tcp_socket.host or pod_ip, port, timeout_s)
+    if probe.grpc is not None:
+        return await probe_grpc(pod_ip, probe.grpc.port, probe.grpc.service, timeout_s)
+    metadata = pod.metadata
+    who = f"{metadata.name}_{metadata.namespace}({metadata.uid}):{container.name}"
+    raise ProbeError(f"missing probe handler for {who}")
 
 
 def port_number(port: IntOrString, container: FullContainer) -> int:
@@ -89,14 +90,6 @@ def port_number(port: IntOrString, container: FullContainer) -> int:
     return port
 
 
-class ProbeRunner(Protocol):
-    """Runs one probe."""
-
-    async def run_probe(self, pod: FullPod, container: FullContainer, probe: FullProbe, pod_ip: str) -> ProbeResult:
-        """Raises `ProbeError`."""
-        ...
-
-
 class ProbeListener(Protocol):
     """Receives the health of containers."""
 
@@ -106,7 +99,7 @@ class ProbeListener(Protocol):
         """The container is to be killed, with this grace period."""
         ...
 
-    def record_event(self, pod: KubeletPod, is_warning: bool, reason: str, message: str) -> None: ...
+    def record_event(self, pod: KubeletPod, type: EventType, reason: str, message: str) -> None: ...
 
 
 @dataclass(slots=True)
@@ -126,9 +119,9 @@ class _ProbeRun:
 class Prober:
     """Probes all containers of a kubelet."""
 
-    def __init__(self, clock: Clock, probe_runner: ProbeRunner, listener: ProbeListener) -> None:
+    def __init__(self, clock: Clock, run_probe: RunProbe, listener: ProbeListener) -> None:
         self._clock = clock
-        self._probe_runner = probe_runner
+        self._run_probe = run_probe
         self._listener = listener
         self._group: TaskGroup | None = None
         self._runs: dict[tuple[str, str], _ProbeRun] = {}
@@ -219,10 +212,10 @@ class Prober:
     async def _probe_with_retries(self, run: _ProbeRun, probe: FullProbe) -> ProbeResult:
         for _ in range(TRIES_MAX - 1):
             try:
-                return await self._probe_runner.run_probe(run.pod, run.container, probe, run.pod_ip)
+                return await self._run_probe(run.pod, run.container, probe, run.pod_ip)
             except ProbeError:
                 continue
-        return await self._probe_runner.run_probe(run.pod, run.container, probe, run.pod_ip)
+        return await self._run_probe(run.pod, run.container, probe, run.pod_ip)
 
     def _count(self, run: _ProbeRun, kind: ProbeKind, probe: FullProbe, *, is_success: bool) -> None:
         uid, name, before = run.pod.metadata.uid, run.container.name, run.health.health
@@ -234,12 +227,12 @@ class Prober:
             run.has_started.set()
         if is_to_be_killed:
             message = kill_message(run.pod, run.container, kind, is_sidecar=run.role is Role.SIDECAR)
-            self._listener.record_event(run.pod, False, "Killing", message)
+            self._listener.record_event(run.pod, "Normal", "Killing", message)
             self._listener.container_unhealthy(uid, name, run.attempt, kill_grace_s(run.pod, probe))
 
     def _notify(self, run: _ProbeRun, reason: str, message: str) -> None:
         if not run.is_over:
-            self._listener.record_event(run.pod, True, reason, message)
+            self._listener.record_event(run.pod, "Warning", reason, message)
 
 
 # --- health ---------------------------------------------------------------------------------------------------

@@ -186,10 +186,10 @@ def _make_parent(tree: CgroupTree, name: str) -> str:
 
 def _enable_for_children(directory: Path, controllers: Sequence[str]) -> None:
     control = directory / "cgroup.subtree_control"
-    wanted = [name for name in controllers if name not in control.read_text(encoding="ascii").split()]
-    if not wanted:
+    missing = [name for name in controllers if name not in control.read_text(encoding="ascii").split()]
+    if not missing:
         return
-    text = " ".join(f"+{name}" for name in wanted)
+    text = " ".join(f"+{name}" for name in missing)
     try:
         control.write_text(text, encoding="ascii")
     except OSError as error:

@@ -38,9 +38,9 @@ from mooring.kubelet.probes.prober import ContainerHealth, Prober, first_health,
 from mooring.kubelet.processes.directories import PodDirectories
 from mooring.kubelet.processes.preparation import ContainerPreparer, NotReadyError, PreparedContainer
 from mooring.kubelet.processes.shim.client import ShimProcess, ShimReport
-from mooring.kubelet.runtime import START_ERROR, ContainerState, Exited, Role, Running, Waiting
+from mooring.kubelet.runtime import START_ERROR, ContainerState, Exited, RecordEvent, Role, Running, Waiting
 from mooring.kubelet.timers import Timers
-from mooring.kubelet.views import FullContainer, FullPod, HTTPGetAction, KubeletPod, LifecycleHandler
+from mooring.kubelet.views import FullContainer, FullPod, HTTPGetAction, LifecycleHandler
 
 MESSAGE_BYTES_MAX = 4096
 LOG_BYTES_MAX = 2048
@@ -146,7 +146,7 @@ class ContainerContext:
     address: str
     """The address of the processes."""
     report_state: Callable[[str, str, int, ContainerState], None]
-    record_event: Callable[[KubeletPod, bool, str, str], None]
+    record_event: RecordEvent
 
 
 class ProcessContainer:
@@ -258,8 +258,8 @@ class ProcessContainer:
 
     async def _run_process(self, prepared: PreparedContainer) -> None:
         if prepared.warning:
-            self._context.record_event(self.pod, True, "MountsUnavailable", prepared.warning)
-        shim = self._shim = await ShimProcess.start(prepared.wanted)
+            self._context.record_event(self.pod, "Warning", "MountsUnavailable", prepared.warning)
+        shim = self._shim = await ShimProcess.start(prepared.config)
         has_ended = False
         try:
             async for report in shim.reports():
@@ -307,7 +307,7 @@ class ProcessContainer:
         try:
             await run_hook(handler, self.container, self._context.address, self.run_command, self._context.clock, s_max)
         except HookError as error:
-            self._context.record_event(self.pod, True, reason, f"{what} failed: {error}")
+            self._context.record_event(self.pod, "Warning", reason, f"{what} failed: {error}")
             return False
         return True
 
@@ -319,7 +319,7 @@ class ProcessContainer:
 
     def _report_not_ready(self, error: NotReadyError) -> None:
         if error.event:
-            self._context.record_event(self.pod, True, error.event, str(error))
+            self._context.record_event(self.pod, "Warning", error.event, str(error))
         else:
             logger.warning("container %s of pod %s is not ready to start: %s", self.container.name, self.pod.key, error)
         creating = Waiting("PodInitializing" if self.pod.spec.init_containers else "ContainerCreating")
@@ -337,7 +337,7 @@ class ProcessContainer:
 
     def _report_start_error(self, message: str, wall_s: float) -> None:
         """As a kubelet with containerd: the start time is the epoch."""
-        self._context.record_event(self.pod, True, "Failed", f"Error: {message}")
+        self._context.record_event(self.pod, "Warning", "Failed", f"Error: {message}")
         self._end(Exited(START_ERROR_CODE, 0.0, wall_s, START_ERROR, message))
 
     def _report_exited(self, report: ShimReport, message: str) -> None:

@@ -62,7 +62,7 @@ class NotReadyError(Exception):
 class PreparedContainer:
     """A container that can be started."""
 
-    wanted: ShimConfig
+    config: ShimConfig
     warning: str = ""
     """Set if the volumes cannot be mounted at their paths."""
 

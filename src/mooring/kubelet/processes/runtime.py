@@ -17,12 +17,14 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from mooring.client.events import EventType
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup, run_bounded
 from mooring.kubelet.probes.handlers import CommandError, CommandResult
-from mooring.kubelet.probes.prober import ContainerHealth, ContainerProbeRunner, Prober
+from mooring.kubelet.probes.prober import ContainerHealth, Prober, run_probe
 from mooring.kubelet.processes.cgroups import Cgroups, find_cgroups
 from mooring.kubelet.processes.container import ContainerContext, ProcessContainer
 from mooring.kubelet.processes.directories import PodDirectories, abandoned_directories
@@ -113,7 +115,7 @@ class ProcessRuntime:
             has_separate_users=ability.has_separate_users,
         )
         group.start_background(self._volumes.run(), name="volumes")
-        self._prober = Prober(needs.clock, ContainerProbeRunner(self), self)
+        self._prober = Prober(needs.clock, partial(run_probe, self), self)
         self._prober.start(group)
         lookup = ReferenceLookup(needs.client, self._settings.api_server_url)
         return ContainerContext(
@@ -145,18 +147,18 @@ class ProcessRuntime:
             asyncio.get_running_loop().call_soon(self._report_state, pod.metadata.uid, container.name, attempt, lost)
 
     def stop(self, pod_uid: str, container: str, grace_s: float) -> None:
-        one = self._pods.get(pod_uid, {}).get(container)
-        if one is not None:
+        process = self._find(pod_uid, container)
+        if process is not None:
             self._prober.pod_stops(pod_uid)
-            one.stop(grace_s)
+            process.stop(grace_s)
 
     def resize(self, pod_uid: str, container: KubeletContainer, attempt: int) -> str:
         return self._context.preparation.resize(pod_uid, container, attempt)
 
     def forget(self, pod_uid: str) -> None:
         containers = self._pods.pop(pod_uid, {})
-        for one in containers.values():
-            one.kill()
+        for process in containers.values():
+            process.kill()
         self._prober.forget(pod_uid)
         if not self._is_ending:
             work = self._remove(pod_uid, list(containers.values()))
@@ -170,8 +172,8 @@ class ProcessRuntime:
 
     def logs(self, pod_uid: str, container: str, attempt: int, request: LogRequest) -> AsyncGenerator[bytes, None]:
         def is_running() -> bool:
-            one = self._pods.get(pod_uid, {}).get(container)
-            return one is not None and one.is_running(attempt)
+            process = self._find(pod_uid, container)
+            return process is not None and process.is_running(attempt)
 
         path = self._directories.log(pod_uid, container, attempt)
         return LogFileReader(path, request, self._needs.clock, is_running).read()
@@ -179,43 +181,46 @@ class ProcessRuntime:
     # Probes
 
     async def run_command(self, pod_uid: str, container: str, argv: Sequence[str], timeout_s: float) -> CommandResult:
-        one = self._pods.get(pod_uid, {}).get(container)
-        if one is None:
+        process = self._find(pod_uid, container)
+        if process is None:
             raise CommandError("the container does not run")
-        return await one.run_command(tuple(argv), timeout_s)
+        return await process.run_command(tuple(argv), timeout_s)
 
     def health_changed(self, pod_uid: str, container: str, attempt: int, health: ContainerHealth) -> None:
-        one = self._pods.get(pod_uid, {}).get(container)
-        if one is not None:
-            one.health_changed(attempt, health)
+        process = self._find(pod_uid, container)
+        if process is not None:
+            process.health_changed(attempt, health)
 
     def container_unhealthy(self, pod_uid: str, container: str, attempt: int, grace_s: float) -> None:
-        one = self._pods.get(pod_uid, {}).get(container)
-        if one is not None and one.is_running(attempt):
-            one.stop(grace_s)
+        process = self._find(pod_uid, container)
+        if process is not None and process.is_running(attempt):
+            process.stop(grace_s)
 
-    def record_event(self, pod: KubeletPod, is_warning: bool, reason: str, message: str) -> None:
-        self._needs.record_event(pod, is_warning, reason, message)
+    def record_event(self, pod: KubeletPod, type: EventType, reason: str, message: str) -> None:
+        self._needs.record_event(pod, type, reason, message)
 
     # Containers
+
+    def _find(self, pod_uid: str, container: str) -> ProcessContainer | None:
+        return self._pods.get(pod_uid, {}).get(container)
 
     def _container_of(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> ProcessContainer:
         assert isinstance(pod, FullPod), f"pod {pod.key} was decoded without its commands"
         assert isinstance(container, FullContainer), f"{container.name} of {pod.key} was decoded without its command"
         containers = self._pods.setdefault(pod.metadata.uid, {})
-        one = containers.get(container.name)
-        if one is None:
-            one = containers[container.name] = ProcessContainer(pod, container, role, self._context)
-        one.pod, one.container = pod, container
-        return one
+        process = containers.get(container.name)
+        if process is None:
+            process = containers[container.name] = ProcessContainer(pod, container, role, self._context)
+        process.pod, process.container = pod, container
+        return process
 
     def _report_state(self, pod_uid: str, container: str, attempt: int, state: ContainerState) -> None:
         if not self._is_ending:
             self._needs.listener.container_changed(pod_uid, container, attempt, state)
 
     async def _remove(self, pod_uid: str, containers: Sequence[ProcessContainer]) -> None:
-        for one in containers:
-            await one.wait_ended()
+        for process in containers:
+            await process.wait_ended()
         self._volumes.forget(pod_uid)
         self._sandboxes.forget(pod_uid)
         await asyncio.to_thread(self._directories.remove_pod, pod_uid)  # an emptyDir may be large
@@ -223,9 +228,9 @@ class ProcessRuntime:
     async def _end(self) -> None:
         """Stop all containers."""
         self._is_ending = True
-        all_containers = [one for containers in self._pods.values() for one in containers.values()]
-        for one in all_containers:
-            one.stop(END_S_MAX)
+        all_containers = [process for containers in self._pods.values() for process in containers.values()]
+        for process in all_containers:
+            process.stop(END_S_MAX)
         await run_bounded(ProcessContainer.wait_ended, all_containers, limit=max(1, len(all_containers)), name="end")
 
 

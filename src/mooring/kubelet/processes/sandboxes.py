@@ -41,9 +41,9 @@ class Sandboxes:
     async def open(cls, pod_users: str, directory: Path) -> Sandboxes:
         """Tries what is possible. `directory` is that of the pods. Raises `PodUsersError`."""
         user, group = os.geteuid(), os.getegid()
-        wanted = pod_users or (SEPARATE if user == ROOT_ID else HOST)
+        chosen = pod_users or (SEPARATE if user == ROOT_ID else HOST)
         users = _open_users() if user == ROOT_ID else None
-        if wanted == SEPARATE:
+        if chosen == SEPARATE:
             if users is None:
                 raise PodUsersError("--pod-users separate needs root: other users have no ids to give to pods")
             ability = HostCapabilities(user, group, ROOT, has_pid_namespaces=True, has_separate_users=True)

@@ -129,9 +129,9 @@ def _user(
     name: str,
     has_user_namespace: bool,
 ) -> int:
-    wanted = own.run_as_user if own.run_as_user is not None else whole.run_as_user
+    requested = own.run_as_user if own.run_as_user is not None else whole.run_as_user
     is_root_forbidden = own.run_as_non_root if own.run_as_non_root is not None else whole.run_as_non_root
-    user = wanted
+    user = requested
     if user is None:
         user = ROOT_ID if has_user_namespace else host.user
         if is_root_forbidden and user == ROOT_ID:
@@ -149,17 +149,17 @@ def _groups(
     name: str,
     has_user_namespace: bool,
 ) -> tuple[int, tuple[int, ...]]:
-    wanted = own.run_as_group if own.run_as_group is not None else whole.run_as_group
+    requested = own.run_as_group if own.run_as_group is not None else whole.run_as_group
     further = (*whole.supplemental_groups, *(() if whole.fs_group is None else (whole.fs_group,)))
     if host.is_root:
-        group = wanted if wanted is not None else ROOT_ID
-        for each, field in ((group, "runAsGroup"), *((each, "supplementalGroups or fsGroup") for each in further)):
-            _check_id(each, host.group, field, host, name, has_user_namespace)
+        group = requested if requested is not None else ROOT_ID
+        for number, field in ((group, "runAsGroup"), *((other, "supplementalGroups or fsGroup") for other in further)):
+            _check_id(number, host.group, field, host, name, has_user_namespace)
         return group, tuple(dict.fromkeys(further))
-    group = wanted if wanted is not None else whole.fs_group if whole.fs_group is not None else host.group
-    field = "runAsGroup" if wanted is not None else "fsGroup"
+    group = requested if requested is not None else whole.fs_group if whole.fs_group is not None else host.group
+    field = "runAsGroup" if requested is not None else "fsGroup"
     _check_id(group, host.group, field, host, name, has_user_namespace)
-    others = [each for each in further if each != group]
+    others = [other for other in further if other != group]
     if others:
         raise _config_error(
             f"container {name} has group {group} and further groups ({', '.join(map(str, others))}), and the process "
@@ -183,16 +183,16 @@ def _check_id(number: int, own: int, field: str, host: HostCapabilities, name: s
 def _capabilities(
     own: ContainerSecurityContext, host: HostCapabilities, name: str, has_user_namespace: bool
 ) -> tuple[int, ...] | None:
-    added = [each.upper() for each in own.capabilities.add]
-    dropped = [each.upper() for each in own.capabilities.drop]
-    for each in (*added, *dropped):
-        if each != ALL and each not in CAPABILITIES:
-            raise SecurityError("CreateContainerError", f"container {name} has an unknown capability {each}")
+    added = [capability.upper() for capability in own.capabilities.add]
+    dropped = [capability.upper() for capability in own.capabilities.drop]
+    for capability in (*added, *dropped):
+        if capability != ALL and capability not in CAPABILITIES:
+            raise SecurityError("CreateContainerError", f"container {name} has an unknown capability {capability}")
     if own.privileged or (host.level == NONE and not host.is_root):
         useless = added if not own.privileged else []
     else:
         is_confined = has_user_namespace or host.level == USER_NAMESPACE
-        useless = [each for each in added if is_confined and each not in NAMESPACED]
+        useless = [capability for capability in added if is_confined and capability not in NAMESPACED]
     if useless:
         raise SecurityError(
             "CreateContainerError",
@@ -204,7 +204,7 @@ def _capabilities(
     kept = (
         set() if ALL in dropped else (set(CAPABILITIES) if ALL in added else set(DEFAULT_CAPABILITIES) - set(dropped))
     )
-    return tuple(sorted(CAPABILITIES[each] for each in kept | (set(added) - {ALL})))
+    return tuple(sorted(CAPABILITIES[capability] for capability in kept | (set(added) - {ALL})))
 
 
 def _unsupported(pod: FullPod, container: FullContainer, host: HostCapabilities) -> Iterator[str]:

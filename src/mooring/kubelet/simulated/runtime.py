@@ -21,6 +21,7 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -147,38 +148,23 @@ class LogReader:
         return self._selection.cut(text.encode() + b"\n")
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class _SimulatedContainer:
     """One container, over all its runs."""
 
-    __slots__ = (
-        "attempt",
-        "container",
-        "is_stopping",
-        "log",
-        "next_begin",
-        "pod",
-        "previous_log",
-        "stage",
-        "stage_set",
-        "started_s",
-        "state",
-        "visits",
-    )
-
-    def __init__(self, pod: KubeletPod, container: KubeletContainer, stage_set: StageSet) -> None:
-        self.pod = pod
-        self.container = container
-        self.stage_set = stage_set
-        self.stage = stage_set.first
-        self.next_begin = ""
-        """The first stage of the next run; empty: the first one of the stage set."""
-        self.attempt = 0
-        self.started_s = 0.0
-        self.state: ContainerState | None = None
-        self.visits = NO_VISITS
-        self.is_stopping = False
-        self.log = LogBuffer()
-        self.previous_log: LogBuffer | None = None
+    pod: KubeletPod
+    container: KubeletContainer
+    stage_set: StageSet
+    stage: Stage
+    next_begin: str = ""
+    """The first stage of the next run; empty: the first one of the stage set."""
+    attempt: int = 0
+    started_s: float = 0.0
+    state: ContainerState | None = None
+    visits: Mapping[str, int] = field(default_factory=lambda: NO_VISITS)
+    is_stopping: bool = False
+    log: LogBuffer = field(default_factory=LogBuffer)
+    previous_log: LogBuffer | None = None
 
     def __repr__(self) -> str:
         return f"<stage of {self.container.name} in {self.pod.key}>"
@@ -276,9 +262,9 @@ class SimulatedRuntime:
         containers = self._pods.setdefault(pod.metadata.uid, {})
         simulated = containers.get(container.name)
         if simulated is None:
-            simulated = containers[container.name] = _SimulatedContainer(
-                pod, container, self._stage_sets.of(pod, container, role)
-            )
+            stage_set = self._stage_sets.of(pod, container, role)
+            simulated = _SimulatedContainer(pod, container, stage_set, stage_set.first)
+            containers[container.name] = simulated
         simulated.pod, simulated.container = pod, container
         return simulated
 

@@ -422,10 +422,10 @@ class _Fields:
         value = self._data.get(name) or {}
         if not isinstance(value, Mapping):
             raise self._wrong(name, value, "a mapping of texts")
-        return {str(key): str(each) for key, each in value.items()}
+        return {str(key): str(text) for key, text in value.items()}
 
-    def _wrong(self, name: str, found: object, wanted: str) -> StageFileError:
-        return StageFileError(f"{self._where} {name} is {found!r}; wanted {wanted}")
+    def _wrong(self, name: str, found: object, expected: str) -> StageFileError:
+        return StageFileError(f"{self._where} {name} is {found!r}; wanted {expected}")
 
 
 def _choice(choices: type[AnyChoice], value: str, where: str) -> AnyChoice:

@@ -173,8 +173,8 @@ def _annotated_s(stage: Stage, pod: KubeletPod) -> float | None:
         return None  # an invalid annotation is ignored
 
 
-def _match_all(wanted: Mapping[str, str], have: Mapping[str, str]) -> bool:
-    for key, pattern in wanted.items():
+def _match_all(required: Mapping[str, str], have: Mapping[str, str]) -> bool:
+    for key, pattern in required.items():
         value = have.get(key)
         if value is None or not fnmatchcase(value, pattern):
             return False

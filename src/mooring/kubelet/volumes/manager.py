@@ -118,12 +118,12 @@ def check_host_path(volume: HostPathVolume) -> None:
         path.mkdir(mode=DIRECTORY_MODE, parents=True)
     elif volume.type == "FileOrCreate" and not path.exists():
         path.touch(mode=FILE_MODE)
-    is_so, what = _WANTED.get(volume.type, (Path.exists, ""))
+    is_so, what = _HOST_PATH_TYPES.get(volume.type, (Path.exists, ""))
     if not is_so(path):
         raise HostPathError(f"hostPath type check failed: {path} is not a {what}")
 
 
-_WANTED: Mapping[str, tuple[Callable[[Path], bool], str]] = {
+_HOST_PATH_TYPES: Mapping[str, tuple[Callable[[Path], bool], str]] = {
     "Directory": (Path.is_dir, "directory"),
     "DirectoryOrCreate": (Path.is_dir, "directory"),
     "File": (Path.is_file, "file"),

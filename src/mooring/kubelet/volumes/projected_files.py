@@ -71,8 +71,8 @@ def secret_names(volumes: Iterable[FullVolume]) -> list[str]:
 
 def token_projections(volumes: Iterable[FullVolume]) -> list[TokenProjection]:
     """The service account tokens of volumes."""
-    wanted = [source.service_account_token for source in _sources(volumes)]
-    return list(dict.fromkeys(token for token in wanted if token is not None))
+    token_sources = [source.service_account_token for source in _sources(volumes)]
+    return list(dict.fromkeys(token for token in token_sources if token is not None))
 
 
 def _sources(volumes: Iterable[FullVolume]) -> list[Projection]:

@@ -112,12 +112,6 @@ class AssumedPods:
             del self._bound[assumed.pod.uid]
         return found
 
-    @property
-    def next_expiry_s(self) -> float | None:
-        for assumed in self._bound.values():
-            return assumed.expires_s
-        return None
-
 
 def forget_assumed(engine: Engine, assumed_pods: AssumedPods, assumed: AssumedPod) -> bool:
     """The binding has failed: undo what `Engine.assume` did. Returns whether the pod was still assumed."""

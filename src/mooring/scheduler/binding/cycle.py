@@ -48,7 +48,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_buffer import EventBuffer
 from mooring.scheduler.extenders.client import ExtenderClient
-from mooring.scheduler.failure import Failure, FailureHandler, failed_with_error, rejected_in_binding, rejected_on_node
+from mooring.scheduler.failure import FailureHandler, failed_with_error, rejected_in_binding, rejected_on_node
 from mooring.scheduler.framework.events import ASSIGNED_POD_DELETE
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import PreBind, Skip, Wait
@@ -58,7 +58,7 @@ from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.pause import SchedulingPause
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queued_pod import QueuedPod
-from mooring.scheduler.reporting.reports import Reports
+from mooring.scheduler.reporting.reports import Failure, Reports
 
 
 class BindingStage(Enum):

@@ -1,4 +1,4 @@
-"""Array types of the columns, their growth, and the log of changed rows.
+"""Array types of the columns, their growth, sorted rows, and the log of changed rows.
 
 The last axis of every array is the row. Capacity doubles, so adding a node has a constant amortized cost.
 
@@ -11,8 +11,10 @@ versions would cost more than computing the few again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias, TypeVar
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice, pairwise
+from typing import TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +66,72 @@ def length_of(rows: Rows) -> int:
 def row_numbers(rows: Rows) -> list[int] | range:
     """The rows as Python integers."""
     return range(rows.start or 0, rows.stop) if isinstance(rows, slice) else rows.tolist()
+
+
+BLOCK_BITS = 12
+
+
+class SortedRows(Sequence[int]):
+    """Distinct rows in ascending order, of which one is added or removed at a time; reads like a list.
+
+    A list would move all rows behind a new one: with a million rows this takes longer than a decision. This class has a
+    list for each `1 << BLOCK_BITS` row numbers, and moves rows of one of them.
+    """
+
+    def __init__(self, rows: list[int]) -> None:
+        """`rows` are distinct and ascending."""
+        self._blocks: list[list[int]] = []
+        self._length = 0
+        if len(rows) == 1:
+            self.add(rows[0])
+        elif rows:
+            count = (rows[-1] >> BLOCK_BITS) + 1
+            cuts = [*(bisect_left(rows, number << BLOCK_BITS) for number in range(count)), len(rows)]
+            self._blocks = [rows[first:last] for first, last in pairwise(cuts)]
+            self._length = len(rows)
+
+    def add(self, row: int) -> None:
+        number = row >> BLOCK_BITS
+        if number >= len(self._blocks):
+            self._blocks += [[] for _ in range(len(self._blocks), number + 1)]
+        block = self._blocks[number]
+        place = bisect_left(block, row)
+        if place == len(block) or block[place] != row:
+            block.insert(place, row)
+            self._length += 1
+
+    def discard(self, row: int) -> None:
+        number = row >> BLOCK_BITS
+        if number >= len(self._blocks):
+            return
+        block = self._blocks[number]
+        place = bisect_left(block, row)
+        if place < len(block) and block[place] == row:
+            del block[place]
+            self._length -= 1
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[int]:
+        return chain.from_iterable(self._blocks)
+
+    @overload
+    def __getitem__(self, place: int) -> int: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[int]: ...
+
+    def __getitem__(self, place: int | slice) -> int | list[int]:
+        if isinstance(place, slice):
+            return list(islice(self, *place.indices(self._length)))
+        left = place if place >= 0 else place + self._length
+        if left >= 0:
+            for block in self._blocks:
+                if left < len(block):
+                    return block[left]
+                left -= len(block)
+        raise IndexError(f"place {place} of {self._length} rows")
 
 
 LOG_LENGTH_MAX = 1 << 16

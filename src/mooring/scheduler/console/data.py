@@ -31,7 +31,7 @@ import numpy as np
 
 from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.kit.histogram import HistogramValue
-from mooring.scheduler.console.nodes import NodeColumns, NodeTable, node_page
+from mooring.scheduler.console.nodes import Document, NodeColumns, NodeTable, node_page
 from mooring.scheduler.console.pods import explain_pod, manifest_of, pod_life, workloads
 from mooring.scheduler.console.queue import WINDOW_MAX, QueueWindows, reason_of, waits_since_s
 from mooring.scheduler.console.reuse import Reused
@@ -98,7 +98,7 @@ class OverviewHistory:
             "time": wall_s,
             "boundPerSecond": _per_second((last[0], last[1]), now_s, bound),
             "boundWaits": [histogram_quantile(share, bounds, recent) for share in QUANTILES],
-            "pendingWaits": [float(each) for each in np.quantile(pending_waits_s, QUANTILES)]
+            "pendingWaits": [float(wait_s) for wait_s in np.quantile(pending_waits_s, QUANTILES)]
             if pending_waits_s
             else [None, None],
             "reasons": _largest(reasons),
@@ -149,9 +149,6 @@ def _largest(reasons: Counter[str]) -> dict[str, int]:
     found = dict(reasons.most_common(REASONS_MAX))
     rest = reasons.total() - sum(found.values())
     return found | {OTHER: rest} if rest else found
-
-
-Document = dict[str, object]
 
 
 class ConsoleData:

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from zlib import compress, decompress
 
 from mooring.kit.clock import Clock, format_rfc3339_micro
-from mooring.scheduler.console.data import ConsoleData, Document
-from mooring.scheduler.console.nodes import NodeTable
+from mooring.scheduler.console.data import ConsoleData
+from mooring.scheduler.console.nodes import Document, NodeTable
 from mooring.scheduler.pages import queue_counts
 from mooring.scheduler.reporting.decision_log import DecisionLog, DecisionLogError, oldest_in_log, read_log_around
 from mooring.scheduler.reporting.decision_records import BOUND, DecisionRecord
@@ -121,7 +121,7 @@ class History:
             "time": format_rfc3339_micro(wall_s),
             "waitingCount": len(waiting),
             "waiting": waiting[:WAITING_SHOWN_MAX],
-            "attempts": [_attempt(each) for each in before[:ATTEMPTS_SHOWN_MAX]],
+            "attempts": [_attempt(record) for record in before[:ATTEMPTS_SHOWN_MAX]],
         }
         sample = self._sample_at(wall_s)
         if sample is None:
@@ -130,7 +130,7 @@ class History:
         return document | {"sampled": sampled, "counts": sample.counts, "bound": sample.bound}
 
     def _sample_at(self, wall_s: float) -> _Sample | None:
-        place = bisect_right(self._samples, wall_s, key=lambda each: each.wall_s)
+        place = bisect_right(self._samples, wall_s, key=lambda sample: sample.wall_s)
         return self._samples[place - 1] if place else None
 
     async def _records(self, wall_s: float) -> Sequence[DecisionRecord]:

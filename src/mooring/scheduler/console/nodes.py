@@ -188,7 +188,11 @@ def _volumes(columns: Columns, name: str, pods: list[PodInfo]) -> Document:
 
 def _devices(columns: Columns, name: str) -> list[Document]:
     """The devices that drivers publish for the node, and the claims that have them."""
-    slices = [each.spec for each in columns.objects.of(ResourceSlice) if each.spec.node_name == name]
+    slices = [
+        resource_slice.spec
+        for resource_slice in columns.objects.of(ResourceSlice)
+        if resource_slice.spec.node_name == name
+    ]
     if not slices:
         return []
     claimed: dict[tuple[str, str, str], str] = {}

@@ -34,6 +34,7 @@ from mooring.kit.clock import Clock
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import NO_START_S, PodInfo
 from mooring.scheduler.cache.resources import CPU, MEMORY
+from mooring.scheduler.console.nodes import Document
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.pages import pod_page
 from mooring.scheduler.plan.new_objects import RemovalOutcome, pending_view, removal_outcome, view_on
@@ -52,7 +53,6 @@ UNOWNED = "without-controller"
 
 Key: TypeAlias = tuple[str, str, str]
 """Kind, namespace and name."""
-Document: TypeAlias = dict[str, object]
 NEAREST_SHOWN_MAX = 8
 CANDIDATES_SHOWN_MAX = 8
 TYPES_MAX = 12
@@ -91,7 +91,7 @@ def workloads(scheduler: Scheduler) -> Document:
     columns = scheduler.engine.columns
     # A ReplicaSet of an earlier revision has no pods and wants none.
     shown = [workload for workload in _states(scheduler).values() if workload.states or workload.desired]
-    shown.sort(key=lambda each: (-each.states[PENDING], each.namespace, each.kind, each.name))
+    shown.sort(key=lambda workload: (-workload.states[PENDING], workload.namespace, workload.kind, workload.name))
     return {
         "total": len(shown),
         "pods": len(columns.pods),
@@ -115,10 +115,10 @@ def _states(scheduler: Scheduler) -> dict[Key, WorkloadStates]:
         if owner is not None:
             owner = deployment_of.get(owner.uid, owner)
         key = (owner.kind, namespace, owner.name) if owner is not None else ("Pod", namespace, UNOWNED)
-        each = found.get(key)
-        if each is None:
-            each = found[key] = WorkloadStates(*key)
-        return each
+        states = found.get(key)
+        if states is None:
+            states = found[key] = WorkloadStates(*key)
+        return states
 
     for replica_set in columns.objects.of(ReplicaSet):
         _add_desired(workload(replica_set.metadata.namespace, _reference(replica_set)), replica_set)
@@ -128,15 +128,18 @@ def _states(scheduler: Scheduler) -> dict[Key, WorkloadStates]:
         states = workload(pod.namespace, pod.signature.owner).states
         states[_placed_state(pod, is_assumed=pod.uid in scheduler.assumed_pods)] += 1
     for pod in _pending(scheduler):
-        each = workload(pod.namespace, pod.signature.owner)
-        each.states[PENDING] += 1
-        each.pending_pod = each.pending_pod or pod.key
+        pending_states = workload(pod.namespace, pod.signature.owner)
+        pending_states.states[PENDING] += 1
+        pending_states.pending_pod = pending_states.pending_pod or pod.key
     return found
 
 
 def deployment_owners(columns: Columns) -> dict[str, OwnerReference]:
     """By uid of a ReplicaSet: the Deployment that owns it."""
-    owners = ((each.metadata.uid, controller_of(each.metadata)) for each in columns.objects.of(ReplicaSet))
+    owners = (
+        (replica_set.metadata.uid, controller_of(replica_set.metadata))
+        for replica_set in columns.objects.of(ReplicaSet)
+    )
     return {uid: owner for uid, owner in owners if owner is not None}
 
 
@@ -161,9 +164,6 @@ def _add_desired(workload: WorkloadStates, controller: ReplicaSet | StatefulSet)
 def _reference(view: ApiObject) -> OwnerReference:
     metadata = view.metadata
     return OwnerReference(api_version=view.api_version, kind=view.kind, name=metadata.name, uid=metadata.uid)
-
-
-"""Placed pods that are read to find the pod types."""
 
 
 async def pod_life(client: Client, key: str) -> Document:
@@ -208,7 +208,9 @@ def _candidates(scheduler: Scheduler, pod: PodInfo) -> list[Document]:
             found = what_if.engine.prepare(pod).preemption_candidates(pod)
         except PluginError:
             return []
-    ranked = sorted(found.items(), key=lambda each: (each[1].violations, len(each[1].pods), each[0]))
+    ranked = sorted(
+        found.items(), key=lambda candidate: (candidate[1].violations, len(candidate[1].pods), candidate[0])
+    )
     return [
         {
             "node": node,

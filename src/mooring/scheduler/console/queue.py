@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.scheduler.binding.cycle import Binding
+from mooring.scheduler.console.nodes import Document
 from mooring.scheduler.console.reuse import Reused
 from mooring.scheduler.pages import BINDING, binding_row, queue_counts, queued_pod_row, wall_time
 from mooring.scheduler.queue.queued_pod import BACKOFF_STATES, QueuedPod, QueueState
@@ -29,7 +30,6 @@ WAITING = "waiting for Permit"
 LEFT = "left the queue"
 _STATE_TEXTS = {state: state.text for state in QueueState} | {QueueState.ERROR_BACKOFF: QueueState.BACKOFF.text}
 
-Document: TypeAlias = dict[str, object]
 Waiter: TypeAlias = QueuedPod | Binding
 Records: TypeAlias = Mapping[str, DecisionRecord]
 """The latest decision about each pod, by uid."""
@@ -44,15 +44,15 @@ class QueueWindows:
         self._orders = Reused[list[Waiter]](clock, ORDERS_MAX)
         """By filter, state, column and direction."""
         self._sort_keys: dict[str, Callable[[Waiter, Records], Any]] = {
-            "pod": lambda each, _: each.pod.key,
-            "state": lambda each, _: self._state(each),
-            "waits": lambda each, _: -waits_since_s(each),
-            "attempts": lambda each, _: (each.entry if isinstance(each, Binding) else each).attempts,
-            "priority": lambda each, _: each.pod.priority,
-            "next": lambda each, _: _next_attempt(each),
-            "reason": lambda each, records: reason_of(each, records.get(each.pod.uid)),
-            "helps": lambda each, _: (
-                " ".join(sorted(each.unschedulable_plugins)) if isinstance(each, QueuedPod) else ""
+            "pod": lambda waiter, _: waiter.pod.key,
+            "state": lambda waiter, _: self._state(waiter),
+            "waits": lambda waiter, _: -waits_since_s(waiter),
+            "attempts": lambda waiter, _: (waiter.entry if isinstance(waiter, Binding) else waiter).attempts,
+            "priority": lambda waiter, _: waiter.pod.priority,
+            "next": lambda waiter, _: _next_attempt(waiter),
+            "reason": lambda waiter, records: reason_of(waiter, records.get(waiter.pod.uid)),
+            "helps": lambda waiter, _: (
+                " ".join(sorted(waiter.unschedulable_plugins)) if isinstance(waiter, QueuedPod) else ""
             ),
         }
 
@@ -67,10 +67,10 @@ class QueueWindows:
         state: str,
         records: Records,
         *,
-        offset: int = 0,
-        limit: int = WINDOW_MAX,
-        sort: str = "",
-        descending: bool = False,
+        offset: int,
+        limit: int,
+        sort: str,
+        descending: bool,
     ) -> Document:
         """Rows from `offset` on of the pods whose keys contain the text, in the given state or any."""
         order = self._order(text, state, records, sort, descending)
@@ -101,7 +101,7 @@ class QueueWindows:
             order = self._waiters(text, state)
             sort_key = self._sort_keys.get(sort)
             if sort_key is not None:
-                order.sort(key=lambda each: sort_key(each, records), reverse=descending)
+                order.sort(key=lambda waiter: sort_key(waiter, records), reverse=descending)
             elif descending:
                 order.reverse()
             return order
@@ -112,61 +112,61 @@ class QueueWindows:
         """All pods that wait, in the order of arrival; those that have left the queue and are being bound come last."""
         queue = self._scheduler.queue
         found: list[Waiter] = list(queue.entries())
-        found += [each for uid, each in self._scheduler.bindings.running.items() if queue.get(uid) is None]
+        found += [waiter for uid, waiter in self._scheduler.bindings.running.items() if queue.get(uid) is None]
         if text:
             found = [waiter for waiter in found if text in waiter.pod.key]
         return [waiter for waiter in found if self._state(waiter) == state] if state else found
 
-    def _state(self, each: Waiter) -> str:
-        if self._scheduler.waiting_pods.get(each.pod.uid) is not None:
+    def _state(self, waiter: Waiter) -> str:
+        if self._scheduler.waiting_pods.get(waiter.pod.uid) is not None:
             return WAITING
-        if isinstance(each, Binding):
+        if isinstance(waiter, Binding):
             return BINDING
-        return _STATE_TEXTS[each.state]
+        return _STATE_TEXTS[waiter.state]
 
-    def _row(self, each: Waiter, records: Records) -> Document:
+    def _row(self, waiter: Waiter, records: Records) -> Document:
         scheduler, clock = self._scheduler, self._clock
-        uid, bindings = each.pod.uid, scheduler.bindings.running
-        if isinstance(each, Binding) and uid in bindings:
-            row = binding_row(each, scheduler.waiting_pods, clock)
-        elif isinstance(each, QueuedPod) and scheduler.queue.get(uid) is each:
-            row = queued_pod_row(scheduler.queue, each, bindings.get(uid), scheduler.waiting_pods, clock)
+        uid, bindings = waiter.pod.uid, scheduler.bindings.running
+        if isinstance(waiter, Binding) and uid in bindings:
+            row = binding_row(waiter, scheduler.waiting_pods, clock)
+        elif isinstance(waiter, QueuedPod) and scheduler.queue.get(uid) is waiter:
+            row = queued_pod_row(scheduler.queue, waiter, bindings.get(uid), scheduler.waiting_pods, clock)
         else:
-            return {"pod": each.pod.key, "uid": uid, "state": LEFT}
-        row |= {"state": self._state(each), "waitsSince": wall_time(waits_since_s(each), clock)}
+            return {"pod": waiter.pod.key, "uid": uid, "state": LEFT}
+        row |= {"state": self._state(waiter), "waitsSince": wall_time(waits_since_s(waiter), clock)}
         record = records.get(uid)
         if record is not None and record.node is None:
             row["reason"] = record.message or record.error
         return row
 
 
-def waits_since_s(each: Waiter) -> float:
+def waits_since_s(waiter: Waiter) -> float:
     """When the pod first became active. A pod that is gated since its creation waits since it was queued."""
-    entry = each.entry if isinstance(each, Binding) else each
+    entry = waiter.entry if isinstance(waiter, Binding) else waiter
     return entry.first_attempt_s if entry.first_attempt_s is not None else entry.queued_s
 
 
-def _next_attempt(each: Waiter) -> tuple[int, float]:
+def _next_attempt(waiter: Waiter) -> tuple[int, float]:
     """A key that sorts pods by their next attempt: those that are tried now, in backoff, and waiting for an event."""
-    if isinstance(each, Binding) or each.state in (QueueState.ACTIVE, QueueState.IN_FLIGHT):
+    if isinstance(waiter, Binding) or waiter.state in (QueueState.ACTIVE, QueueState.IN_FLIGHT):
         return (0, 0.0)
-    return (1, backoff_end_s(each)) if each.state in BACKOFF_STATES else (2, each.since_s)
+    return (1, backoff_end_s(waiter)) if waiter.state in BACKOFF_STATES else (2, waiter.since_s)
 
 
 NO_ATTEMPT = "not tried yet"
 
 
-def reason_of(each: Waiter, record: DecisionRecord | None) -> str:
+def reason_of(waiter: Waiter, record: DecisionRecord | None) -> str:
     """Why a pod waits: the reason of the most nodes in its last attempt, or the plugins that reject it."""
-    if isinstance(each, Binding):
+    if isinstance(waiter, Binding):
         return BINDING
-    if each.state is QueueState.GATED:
-        return f"gated by {each.gating_plugin}"
+    if waiter.state is QueueState.GATED:
+        return f"gated by {waiter.gating_plugin}"
     if record is not None and record.node is not None and record.binding not in ("", BOUND):
         return record.binding
     if record is not None and record.node is None and record.rejections:
         largest = max(record.rejections, key=lambda rejection: rejection.nodes)
         return largest.reason or largest.plugin
-    if each.was_rejected:
-        return f"rejected by {', '.join(sorted(each.unschedulable_plugins | each.pending_plugins))}"
+    if waiter.was_rejected:
+        return f"rejected by {', '.join(sorted(waiter.unschedulable_plugins | waiter.pending_plugins))}"
     return "failed, see its attempts" if record is not None and record.error else NO_ATTEMPT

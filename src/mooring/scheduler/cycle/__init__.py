@@ -7,7 +7,6 @@ The modules in reading order:
   scoring       PreScore and Score; the scores of the best nodes
   attempt       the results of one attempt, its diagnosis, and dry runs of the filters
   result_cache  the results of plugins by signature and row
-  sorted_rows   distinct rows in ascending order, with cheap changes
   decision      the result of a cycle
   explain       all obstacles of all nodes, for `mooring explain`
 """

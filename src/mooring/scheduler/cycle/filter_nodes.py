@@ -45,7 +45,7 @@ def run_pre_filter_phase(profile: Profile, columns: Columns, results: SignatureR
     return attempt
 
 
-def find_feasible_nodes(attempt: PodAttempt, sampling: Sampling | None = None) -> None:
+def find_feasible_nodes(attempt: PodAttempt, sampling: Sampling | None) -> None:
     """Run Filter, unless a PreFilter has ended the attempt."""
     if attempt.pre_filter_status is not None:
         return
@@ -277,7 +277,7 @@ class Sampling:
 
 
 def sampling_for(
-    profile: Profile, order: NodeOrder, *, extenders_filter: bool = False, extenders_score: bool = False
+    profile: Profile, order: NodeOrder, *, extenders_filter: bool, extenders_score: bool
 ) -> Sampling | None:
     """How a profile samples; None if it searches all nodes and their order does not matter."""
     is_one_enough = not profile.scores and not extenders_filter and not extenders_score

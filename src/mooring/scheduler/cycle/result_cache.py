@@ -29,11 +29,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, UInt8s, length_of
+from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, SortedRows, UInt8s, length_of
 from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cycle.decision import NodeScores
-from mooring.scheduler.cycle.sorted_rows import SortedRows
 from mooring.scheduler.framework.plugin import SKIP, Plugin, PreFilter, Proceed, Scope, Skip
 from mooring.scheduler.framework.post_filter import Cache, RowCache
 from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
@@ -463,8 +462,8 @@ class SignatureResults:
         if not nominated:
             return
         with Transaction(columns) as transaction:
-            for each in nominated:
-                transaction.place(each, row)
+            for nominated_pod in nominated:
+                transaction.place(nominated_pod, row)
             number, bits = first_rejection(
                 self.states.pod_filters, row, arrays.node_first.item(row), arrays.node_bits.item(row)
             )

@@ -60,11 +60,6 @@ NO_STEPS = Steps(0.0, 0.0, 0.0)
 """Of a cycle that was not timed."""
 
 
-def no_time() -> float:
-    """The clock of an engine that is not timed."""
-    return 0.0
-
-
 class SchedulingCycle:
     """Decides for the pods of one profile."""
 
@@ -73,8 +68,8 @@ class SchedulingCycle:
         profile: Profile,
         columns: Columns,
         tie_break: TieBreak,
-        sampling: Sampling | None = None,
-        now_s: NowS = no_time,
+        sampling: Sampling | None,
+        now_s: NowS,
     ) -> None:
         self.profile = profile
         self.last_steps = NO_STEPS

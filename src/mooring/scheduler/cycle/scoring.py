@@ -59,9 +59,7 @@ class Ranking(NamedTuple):
     """Per plugin and row: the scores that are not row-local, or that were normalized over these rows."""
 
 
-def rank(
-    attempt: PodAttempt, cluster_scores: list[ClusterScore], extender_scores: Mapping[str, Int64s] | None = None
-) -> Ranking:
+def rank(attempt: PodAttempt, cluster_scores: list[ClusterScore], extender_scores: Mapping[str, Int64s]) -> Ranking:
     """`extender_scores` holds the scores of extenders by name."""
     results = attempt.results
     is_as_cached = attempt.fits_as_cached or not results.has_varying_scores
@@ -83,7 +81,7 @@ def rank(
         scores = weighted(use, state, rows)
         parts.append((use.plugin.name, scores))
         total = total + scores
-    for name, scores in (extender_scores or {}).items():
+    for name, scores in extender_scores.items():
         parts.append((name, scores))
         total = total + scores
     best = places_of_max(total)

@@ -292,15 +292,17 @@ def totals_of(
     return DeviceTotals(np.where(failed, 0, devices), np.where(failed, 0, in_use))
 
 
-def _devices_with_rows(each: PooledSlice, columns: Columns, failed: Bools) -> Iterator[tuple[PooledDevice, Bools]]:
+def _devices_with_rows(
+    pooled_slice: PooledSlice, columns: Columns, failed: Bools
+) -> Iterator[tuple[PooledDevice, Bools]]:
     """The devices of a slice, each with the rows that see it."""
-    spec = each.view.spec
-    if not each.selects_per_device:
+    spec = pooled_slice.view.spec
+    if not pooled_slice.selects_per_device:
         everywhere = bool(spec.all_nodes) or not (spec.node_name or spec.node_selector is not None)
         rows = _rows(columns, spec.node_name, everywhere, spec.node_selector, failed)
-        yield from ((device, rows) for device in each.devices)
+        yield from ((device, rows) for device in pooled_slice.devices)
         return
-    for device in each.devices:
+    for device in pooled_slice.devices:
         view = device.view
         yield device, _rows(columns, view.node_name, bool(view.all_nodes), view.node_selector, failed)
 

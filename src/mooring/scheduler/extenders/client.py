@@ -24,12 +24,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from types import TracebackType
 
 from mooring.api.decode import UntypedObject
-from mooring.client.http.dial import exchange_error_text
+from mooring.client.http.dial import exchange_error_text, load_certificate
 from mooring.client.http.exchange import REDIRECT_CODES, HttpUrl, connect_to, encode_request
 from mooring.client.http.http_connection import HttpConnection, HttpResponse, ResponseTooLongError
 from mooring.client.http.transport import ConnectionPool
@@ -347,7 +347,8 @@ def tls_of(extender: Extender) -> ssl.SSLContext | None:
         elif tls.ca_file:
             context.load_verify_locations(cafile=tls.ca_file)
         if _has_certificate(extender, tls):
-            _load_certificate(context, tls)
+            chain = tls.cert_data or Path(tls.cert_file).read_bytes()
+            load_certificate(context, chain, tls.key_data or Path(tls.key_file).read_bytes())
     except (OSError, ValueError) as error:
         raise ExtenderTLSError(extender, f"a certificate or key cannot be read: {error}") from error
     if is_insecure:
@@ -363,14 +364,3 @@ def _has_certificate(extender: Extender, tls: ExtenderTLSConfig) -> bool:
     if has_key and not has_certificate:
         raise ExtenderTLSError(extender, "there is a client key but no certificate: set certFile or certData")
     return has_certificate
-
-
-def _load_certificate(context: ssl.SSLContext, tls: ExtenderTLSConfig) -> None:
-    # The ssl module reads certificates from files only. Data from the configuration goes through temporary files.
-    with tempfile.NamedTemporaryFile() as certificate, tempfile.NamedTemporaryFile() as key:
-        certificate.write(tls.cert_data)
-        certificate.flush()
-        key.write(tls.key_data)
-        key.flush()
-        certificate_file = certificate.name if tls.cert_data else tls.cert_file
-        context.load_cert_chain(certificate_file, key.name if tls.key_data else tls.key_file)

@@ -163,7 +163,7 @@ def _json(raw: bytes) -> object:
 
 def _lowercase_fields(value: object) -> dict[str, object]:
     """The fields of an object by their names in lower case."""
-    return {name.lower(): each for name, each in _mapping(value).items()}
+    return {name.lower(): field for name, field in _mapping(value).items()}
 
 
 def _mapping(value: object) -> dict[str, object]:

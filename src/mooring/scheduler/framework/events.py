@@ -178,7 +178,7 @@ class ClusterEventWithHint:
     def labels(self) -> Iterator[str]:
         """The labels of the events that match."""
         if self.action_type & ActionType.UPDATE == ActionType.UPDATE:
-            actions = [each for each in (ActionType.ADD, ActionType.DELETE) if each & self.action_type]
+            actions = [action for action in (ActionType.ADD, ActionType.DELETE) if action & self.action_type]
             actions.append(ActionType.UPDATE)
         else:
             actions = [action for action in ActionType if action.bit_count() == 1 and action & self.action_type]

@@ -142,13 +142,13 @@ class _Search:
         if not missing:
             return {}
         candidates: list[_NodeMix] = []
-        for each in sorted(self._types.values(), key=lambda each: (each.price, each.name)):
+        for node_type in sorted(self._types.values(), key=lambda node_type: (node_type.price, node_type.name)):
             count_max = min(len(missing), NODES_MAX)
-            if candidates and each.price > 0:
-                count_max = min(count_max, int(min(candidates).price / each.price))
-            count = yield from self._smallest(pods, each, count_max, missing)
+            if candidates and node_type.price > 0:
+                count_max = min(count_max, int(min(candidates).price / node_type.price))
+            count = yield from self._smallest(pods, node_type, count_max, missing)
             if count is not None:
-                candidates.append(self._candidate({each.name: count}))
+                candidates.append(self._candidate({node_type.name: count}))
         if len(self._types) > 1:
             mix = yield from self._greedy_mix(pods, missing)
             if mix is not None:
@@ -165,7 +165,7 @@ class _Search:
         mark = self._mark()
         yield from self.add(dict.fromkeys(self._types, 1))
         row_of = self._what_if.engine.columns.row_of
-        added = {name: (row_of[f"{name}-new-1"], each.price) for name, each in self._types.items()}
+        added = {name: (row_of[f"{name}-new-1"], node_type.price) for name, node_type in self._types.items()}
         bound = fewest_nodes(self._what_if.engine, pods, added)
         yield from self._undo_to(mark)
         return bound
@@ -189,18 +189,18 @@ class _Search:
         return found
 
     def _smallest(
-        self, pods: Sequence[PodInfo], each: NodeType, count_max: int, missing: Sequence[PodInfo]
+        self, pods: Sequence[PodInfo], node_type: NodeType, count_max: int, missing: Sequence[PodInfo]
     ) -> Slices[int | None]:
         """The smallest number of nodes of one type with which none of the pods is missing; None if too many."""
         missing_uids = {pod.uid for pod in missing}
         count, too_few = min(1, count_max), 0
-        while not (yield from self._suffices(pods, {each.name: count}, missing_uids)):
+        while not (yield from self._suffices(pods, {node_type.name: count}, missing_uids)):
             if count >= count_max:
                 return None
             too_few, count = count, min(2 * count, count_max)
         while count - too_few > 1:
             middle = (count + too_few) // 2
-            if (yield from self._suffices(pods, {each.name: middle}, missing_uids)):
+            if (yield from self._suffices(pods, {node_type.name: middle}, missing_uids)):
                 count = middle
             else:
                 too_few = middle
@@ -235,8 +235,8 @@ class _Search:
                 yield from self._undo_to(inner)
                 continue
             missing_still = {pod.uid for pod in still}
-            each = self._types[name]
-            ratio = each.price / _weight([pod for pod in left if pod.uid not in missing_still], each)
+            node_type = self._types[name]
+            ratio = node_type.price / _weight([pod for pod in left if pod.uid not in missing_still], node_type)
             heappush(ratios, (ratio, name))
             if ratios[0] == (ratio, name):
                 counts[name] += 1
@@ -274,9 +274,9 @@ class _NodeMix(NamedTuple):
     counts: Counts
 
 
-def _weight(pods: Iterable[PodInfo], each: NodeType) -> float:
+def _weight(pods: Iterable[PodInfo], node_type: NodeType) -> float:
     """How many nodes of the type the pods would fill, by the resource that fills it first."""
-    offered = node_allocatable(each.node)
+    offered = node_allocatable(node_type.node)
     total: Counter[str] = Counter()
     count = 0
     for pod in pods:

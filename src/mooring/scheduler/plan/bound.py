@@ -66,15 +66,16 @@ class _Problem:
 def fewest_nodes(engine: Engine, pods: Sequence[PodInfo], added: Mapping[str, tuple[int, float]]) -> Bound:
     """The lowest price of nodes to add with which all pods could fit. `added`: one new, empty node of each type, as its
     row and its price. The new nodes are in the columns, with the pods of their DaemonSets."""
+    model = _model()
+    if model is None:
+        return Bound(NOT_INSTALLED)
     problem = _Problem(_groups(engine, pods))
     new_rows = {row for row, _ in added.values()}
     problem.sites = _existing_sites(engine, problem.groups, without=new_rows)
     for row, price in added.values():
         able = tuple(index for index, group in enumerate(problem.groups) if group.fits[row])
         problem.sites.append(_Site(_free(engine, row), able, _UNLIMITED, price))
-    value = _lowest_price(problem)
-    if isinstance(value, Bound):
-        return value
+    value = _lowest_price(model, problem)
     if value < _TOLERANCE:
         return Bound("lower bound: no nodes, as all nodes together have enough free.", 0.0)
     prices = {price for _, price in added.values()}
@@ -86,6 +87,9 @@ def fewest_nodes(engine: Engine, pods: Sequence[PodInfo], added: Mapping[str, tu
 
 def fewest_used_nodes(engine: Engine) -> Bound:
     """The smallest number of nodes that could hold all pods that can move."""
+    model = _model()
+    if model is None:
+        return Bound(NOT_INSTALLED)
     columns = engine.columns
     moving = [pod for pod in columns.pods.values() if pod.row >= 0 and removal_outcome(pod) is RemovalOutcome.MOVES]
     problem = _Problem(_groups(engine, [replacement_of(engine, pod) for pod in moving], has_moved=True))
@@ -110,21 +114,19 @@ def fewest_used_nodes(engine: Engine) -> Bound:
         site.count_max += 1
         site.offered = [max(one, other) for one, other in zip(site.offered, free, strict=True)]
     problem.sites += alike.values()
-    value = _lowest_price(problem)
-    if isinstance(value, Bound):
-        return value
+    value = _lowest_price(model, problem)
     count = fixed + math.ceil(value - _TOLERANCE)
     return Bound(f"no placement uses fewer than {count} node{'' if count == 1 else 's'}.", float(count))
 
 
 def most_pods(engine: Engine, pods: Sequence[PodInfo]) -> Bound:
     """The largest number of these pods that could get a node."""
+    model = _model()
+    if model is None:
+        return Bound(NOT_INSTALLED)
     problem = _Problem(_groups(engine, pods))
     problem.sites = _existing_sites(engine, problem.groups, without=set())
-    value = _most_placed(problem)
-    if isinstance(value, Bound):
-        return value
-    count = math.floor(value + _TOLERANCE)
+    count = math.floor(_most_placed(model, problem) + _TOLERANCE)
     return Bound(f"no placement has more than {count} of {len(pods)} pods.", float(count))
 
 
@@ -170,38 +172,28 @@ def _free(engine: Engine, row: int) -> list[int]:
     return [one - other for one, other in zip(offered, used, strict=True)]
 
 
-def _lowest_price(problem: _Problem) -> float | Bound:
+def _lowest_price(model: Any, problem: _Problem) -> float:
     """The lowest price of sites with which all pods fit."""
-    model = _model()
-    if isinstance(model, Bound):
-        return model
     counts = [model.addVariable(lb=0.0, ub=site.count_max, obj=site.price) for site in problem.sites]
-    placed = _place(model, problem, counts)
-    for index, group in enumerate(problem.groups):
-        variables = placed[index]
-        if variables:
-            model.addConstr(sum(variables[1:], variables[0]) >= float(group.count))
+    for group, placed in zip(problem.groups, _place(model, problem, counts), strict=True):
+        if placed:
+            model.addConstr(sum(placed[1:], placed[0]) >= float(group.count))
     model.minimize()
     return float(model.getObjectiveValue())
 
 
-def _most_placed(problem: _Problem) -> float | Bound:
-    model = _model()
-    if isinstance(model, Bound):
-        return model
+def _most_placed(model: Any, problem: _Problem) -> float:
     counts = [model.addVariable(lb=1.0, ub=1.0) for _ in problem.sites]
-    placed = _place(model, problem, counts, value=-1.0)
-    for index, group in enumerate(problem.groups):
-        variables = placed[index]
-        if variables:
-            model.addConstr(sum(variables[1:], variables[0]) <= float(group.count))
+    for group, placed in zip(problem.groups, _place(model, problem, counts, value=-1.0), strict=True):
+        if placed:
+            model.addConstr(sum(placed[1:], placed[0]) <= float(group.count))
     model.minimize()
     return -float(model.getObjectiveValue())
 
 
-def _place(model: Any, problem: _Problem, counts: Sequence[Any], value: float = 0.0) -> dict[int, list[Any]]:
+def _place(model: Any, problem: _Problem, counts: Sequence[Any], value: float = 0.0) -> list[list[Any]]:
     """Variables for the pods of each group on each site, within the resources of the site. Returns them by group."""
-    placed: dict[int, list[Any]] = {index: [] for index in range(len(problem.groups))}
+    placed: list[list[Any]] = [[] for _ in problem.groups]
     for site, count in zip(problem.sites, counts, strict=True):
         here = {index: model.addVariable(lb=0.0, obj=value) for index in site.groups}
         for index, variable in here.items():
@@ -220,10 +212,11 @@ def _place(model: Any, problem: _Problem, counts: Sequence[Any], value: float = 
 
 
 def _model() -> Any:
+    """An empty model; None without highspy."""
     try:
         import highspy
     except ImportError:
-        return Bound(NOT_INSTALLED)
+        return None
     model = highspy.Highs()  # type: ignore[no-untyped-call]
     model.silent()
     return model

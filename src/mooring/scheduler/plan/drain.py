@@ -233,7 +233,7 @@ def _move_pods_from(what_if: WhatIf, pod: PodInfo, name: str, limit: int) -> Sli
         for candidate in _pods_on(what_if, name)
         if removal_outcome(candidate) is RemovalOutcome.MOVES and not budgets.blocking(candidate)
     ]
-    movable.sort(key=lambda each: (-_share(what_if, each, name), each.key))
+    movable.sort(key=lambda candidate: (-_share(what_if, candidate, name), candidate.key))
     evicted: list[PodInfo] = []
     mark = what_if.mark()
     for candidate in movable:
@@ -272,9 +272,9 @@ def _needed_evictions(
         if (yield from _fits(what_if, pod, name)):
             needed = fewer
     yield from what_if.undo_in_slices(mark)
-    for each in needed:
+    for victim in needed:
         yield
-        what_if.evict(each)
+        what_if.evict(victim)
     return needed
 
 

@@ -293,7 +293,9 @@ def _changes_more(what_if: WhatIf, candidate: _FixCandidate, other: _FixCandidat
     """Whether a fix makes all changes of another one that fits, and requests at most as much."""
     if candidate.pod is None or other.pod is None or not other.other_texts <= candidate.other_texts:
         return False
-    requests, enough = (_changed_pod(what_if, each).signature.request_vector for each in (candidate.pod, other.pod))
+    requests, enough = (
+        _changed_pod(what_if, pod_change).signature.request_vector for pod_change in (candidate.pod, other.pod)
+    )
     return bool((requests <= enough).all())
 
 
@@ -390,9 +392,13 @@ def _to_evict(what_if: WhatIf, pod: PodInfo, changed: Node, name: str) -> Slices
     """
     mark = what_if.mark()
     what_if.put_node(changed)
-    pods = [each for each in what_if.pods_on(name) if removal_outcome(each) is not RemovalOutcome.ENDS]
+    pods = [candidate for candidate in what_if.pods_on(name) if removal_outcome(candidate) is not RemovalOutcome.ENDS]
     pods.sort(
-        key=lambda each: (each.priority, tuple(-int(amount) for amount in each.signature.request_vector[:2]), each.key)
+        key=lambda candidate: (
+            candidate.priority,
+            tuple(-int(amount) for amount in candidate.signature.request_vector[:2]),
+            candidate.key,
+        )
     )
     evicted: list[PodInfo] = []
     for victim in pods[:EVICTIONS_MAX]:
@@ -404,8 +410,8 @@ def _to_evict(what_if: WhatIf, pod: PodInfo, changed: Node, name: str) -> Slices
     else:
         evicted.clear()
     yield from what_if.undo_in_slices(mark)
-    for each in list(evicted):
-        fewer = [other for other in evicted if other is not each]
+    for victim in list(evicted):
+        fewer = [other for other in evicted if other is not victim]
         yield
         what_if.put_node(changed)
         for other in fewer:

@@ -52,15 +52,15 @@ class NewNode:
 def objects_of_nodes(objects: Iterable[ApiObject], names: Collection[str]) -> dict[str, tuple[ApiObject, ...]]:
     """By the name of a node: its ResourceSlices and its CSINode."""
     found: dict[str, list[ApiObject]] = {name: [] for name in names}
-    for each in objects:
+    for view in objects:
         name = ""
-        if isinstance(each, ResourceSlice):
-            name = each.spec.node_name or ""
-        elif isinstance(each, CSINode):
-            name = each.metadata.name
+        if isinstance(view, ResourceSlice):
+            name = view.spec.node_name or ""
+        elif isinstance(view, CSINode):
+            name = view.metadata.name
         if name in found:
-            found[name].append(each)
-    return {name: tuple(sorted(each, key=lambda view: view.metadata.name)) for name, each in found.items()}
+            found[name].append(view)
+    return {name: tuple(sorted(views, key=lambda view: view.metadata.name)) for name, views in found.items()}
 
 
 def cluster_objects_of_nodes(columns: Columns, names: Collection[str]) -> dict[str, tuple[ApiObject, ...]]:
@@ -79,7 +79,7 @@ def node_like(example: Node, others: Sequence[ApiObject], name: str) -> NewNode:
     )
     metadata = replace(example.metadata, name=name, uid="", resource_version="", labels=labels, creation_timestamp=None)
     node = replace(example, metadata=metadata, spec=NodeSpec(taints=taints), status=status)
-    return NewNode(node, tuple(_copied(each, name, number) for number, each in enumerate(others)))
+    return NewNode(node, tuple(_copied(other, name, number) for number, other in enumerate(others)))
 
 
 def _copied(view: ApiObject, node_name: str, number: int) -> ApiObject:

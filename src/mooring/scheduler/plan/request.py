@@ -311,9 +311,9 @@ def decode_request(body: bytes, columns: Columns, pending: Callable[[], Sequence
     if requested.ratio and len(requested.ratio) != len(pods):
         raise PlanError(f"ratio: found {len(requested.ratio)} numbers for {len(pods)} pods")
     node_types: list[NodeType] = []
-    for index, each in enumerate(requested.node_types):
+    for index, node_type in enumerate(requested.node_types):
         yield
-        node_types.append(_node_type(each, f"nodeTypes[{index}]", columns))
+        node_types.append(_node_type(node_type, f"nodeTypes[{index}]", columns))
     return PlanRequest(
         requested.question,
         requested.seed,

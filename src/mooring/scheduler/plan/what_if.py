@@ -18,10 +18,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
-from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -47,14 +47,17 @@ class OutdatedPlan(Exception):
     """A step can no longer be applied, because the cluster changed while the plan was suspended."""
 
 
-class _Step(Protocol):
-    @property
-    def size(self) -> int:
-        """How long the step takes, undone and applied: a number of placements without claims and volumes."""
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A change of the engine."""
 
-    def apply(self, engine: Engine) -> None: ...
-
-    def undo(self, engine: Engine) -> None: ...
+    apply: Callable[[], object]
+    """Raises `OutdatedPlan`."""
+    undo: Callable[[], object]
+    size: int = 1
+    """How long the step takes, undone and applied: a number of placements without claims and volumes."""
+    placed: PodInfo | None = None
+    """The pod that the step placed."""
 
 
 class WhatIf:
@@ -68,7 +71,7 @@ class WhatIf:
         self._search_start = 0
         """Where the next search for nodes starts, if a configuration samples nodes."""
         self._steps: list[_Step] = []
-        self._placements: dict[int, list[_PlacementStep]] = {}
+        self._placements: dict[int, list[_Step]] = {}
         """By the id of a `PodInfo`: the steps that placed it."""
         self._is_suspended = True
         self.budgets = DisruptionBudgets(engine.columns.objects.of(PodDisruptionBudget))
@@ -114,27 +117,51 @@ class WhatIf:
 
     def place(self, decision: Decision) -> Status | None:
         """Assume the decision. Returns the status of the Reserve plugin that failed, if one did."""
-        step = _PlacementStep(decision, decision.pod.nominated_node)
-        status = self._engine.assume(decision)
-        if status is None:
-            self._add(step)
-            self._placements.setdefault(id(decision.pod), []).append(step)
-            if names_claims(decision.pod):
-                self._do(ClaimAllocationStep(decision.pod))
-        else:
-            decision.pod.node_name = ""
-            self._engine.renominate(decision.pod, step.nominated_node)
-        return status
+        engine, pod, nominated_node = self._engine, decision.pod, decision.pod.nominated_node
+        status = engine.assume(decision)
+        if status is not None:
+            pod.node_name = ""
+            engine.renominate(pod, nominated_node)
+            return status
+
+        def undo() -> None:
+            engine.forget(pod)
+            pod.node_name = ""
+            if nominated_node:
+                engine.renominate(pod, nominated_node)
+
+        has_claims = pod.view is not None and (pod.view.spec.resource_claims or pod.view.spec.volumes)
+        step = _Step(lambda: _assume(engine, decision), undo, SIZE_WITH_CLAIMS if has_claims else 1, pod)
+        self._add(step)
+        self._placements.setdefault(id(pod), []).append(step)
+        if names_claims(pod):
+            allocation = ClaimAllocationStep(pod)
+            self._do(partial(allocation.apply, engine), partial(allocation.undo, engine), SIZE_WITH_CLAIMS)
+        return None
 
     def evict(self, pod: PodInfo) -> None:
         """Remove a placed pod from its node, and release its claims."""
-        placements = self._placements.get(id(pod))
-        if placements:
-            self._do(_WithdrawalStep(placements[-1]))
+        columns, node_name, placements = self._engine.columns, pod.node_name, self._placements.get(id(pod))
+
+        def displace() -> None:
+            if columns.pods.get(pod.uid) is not pod:
+                raise OutdatedPlan(f"pod {pod.key} has changed")
+            columns.displace(pod)
+
+        if placements:  # this plan has placed the pod: its reservations end, too
+            self._do(placements[-1].undo, placements[-1].apply, placements[-1].size)
         else:
-            self._do(_EvictionStep(pod, pod.node_name))
+            self._do(displace, lambda: columns.place(pod, node_name))
         for claim in self.claims_of(pod):
-            self._do(_ClaimReleaseStep(claim, released_claim(claim, {pod.uid})))
+            self._release(claim, released_claim(claim, {pod.uid}))
+
+    def _release(self, claim: ResourceClaim, released: ResourceClaim) -> None:
+        def release() -> None:
+            if self._claims.get(claim.key) is not claim:
+                raise OutdatedPlan(f"ResourceClaim {claim.key} has changed")
+            self._engine.put(released)
+
+        self._do(release, partial(self._engine.put, claim), SIZE_WITH_CLAIMS)
 
     def claims_of(self, pod: PodInfo) -> list[ResourceClaim]:
         """The claims of a placed pod, also after its eviction."""
@@ -154,22 +181,33 @@ class WhatIf:
         return [claim for claim in map(self._claims.get, keys) if claim is not None]
 
     def nominate(self, pod: PodInfo, node_name: str) -> None:
-        self._do(_NominationStep(pod, node_name, pod.nominated_node))
+        renominate = self._engine.renominate
+        self._do(partial(renominate, pod, node_name), partial(renominate, pod, pod.nominated_node))
 
     def put_node(self, node: Node) -> None:
         """Add a node, or replace one of the same name."""
-        row = self._engine.columns.row_of.get(node.metadata.name)
-        self._do(_NodePutStep(node, self._engine.columns.nodes[row] if row is not None else None))
+        columns, name = self._engine.columns, node.metadata.name
+        row = columns.row_of.get(name)
+        before = columns.nodes[row] if row is not None else None
+        undo = partial(columns.put_node, before) if before is not None else partial(columns.remove_node, name)
+        self._do(partial(columns.put_node, node), undo, SIZE_OF_NODE)
 
     def add_node(self, new: NewNode) -> None:
         """Add a new node with its devices and volume limits."""
         self.put_node(new.node)
         for other in new.others:
-            self._do(_ObjectPutStep(other))
+            self._do(partial(_put_new, self._engine, other), partial(self._engine.remove, other), SIZE_WITH_CLAIMS)
 
     def remove_node(self, name: str) -> None:
         """Remove a node. Pods that are left on it stay in the columns without a row."""
-        self._do(_NodeRemovalStep(name))
+        columns, removed = self._engine.columns, self.node(name)
+
+        def remove() -> None:
+            nonlocal removed
+            removed = self.node(name)
+            columns.remove_node(name)
+
+        self._do(remove, lambda: columns.put_node(removed), SIZE_OF_NODE)
 
     def mark(self) -> int:
         """The number of steps so far, for `undo_to`."""
@@ -179,10 +217,10 @@ class WhatIf:
         """Undo the steps after a mark."""
         while len(self._steps) > mark:
             step = self._steps.pop()
-            step.undo(self._engine)
+            step.undo()
             self._size -= step.size
-            if isinstance(step, _PlacementStep):
-                self._placements[id(step.decision.pod)].pop()
+            if step.placed is not None:
+                self._placements[id(step.placed)].pop()
 
     def undo_in_slices(self, mark: int) -> Slices[None]:
         """Undo the steps after a mark, which may be many."""
@@ -198,7 +236,7 @@ class WhatIf:
     def suspend(self) -> None:
         """Undo all steps, until `resume`."""
         for step in reversed(self._steps):
-            step.undo(self._engine)
+            step.undo()
         self._exchange_streams()
         self._is_suspended = True
         self._claims_version = self._claims.version
@@ -210,15 +248,15 @@ class WhatIf:
         self._is_suspended = False
         for count, step in enumerate(self._steps):
             try:
-                step.apply(self._engine)
+                step.apply()
             except OutdatedPlan:
                 del self._steps[count:]
                 self.suspend()
                 raise
 
-    def _do(self, step: _Step) -> None:
-        step.apply(self._engine)
-        self._add(step)
+    def _do(self, apply: Callable[[], object], undo: Callable[[], object], size: int = 1) -> None:
+        apply()
+        self._add(_Step(apply, undo, size))
 
     def _add(self, step: _Step) -> None:
         self._steps.append(step)
@@ -240,49 +278,23 @@ class WhatIf:
         self._search_start, order.start = order.start, self._search_start
 
 
-@dataclass(slots=True)
-class _PlacementStep:
-    decision: Decision
-    nominated_node: str
-
-    @property
-    def size(self) -> int:
-        view = self.decision.pod.view
-        return SIZE_WITH_CLAIMS if view is not None and (view.spec.resource_claims or view.spec.volumes) else 1
-
-    def apply(self, engine: Engine) -> None:
-        if self.decision.node_name not in engine.columns.row_of:
-            raise OutdatedPlan(f"node {self.decision.node_name} is gone")
-        if self.decision.pod.uid in engine.columns.pods:
-            raise OutdatedPlan(f"pod {self.decision.pod.key} has a node now")
-        status = engine.assume(self.decision)
-        if status is not None:
-            self.decision.pod.node_name = ""
-            raise OutdatedPlan(status.message)
-
-    def undo(self, engine: Engine) -> None:
-        pod = self.decision.pod
-        engine.forget(pod)
-        pod.node_name = ""
-        if self.nominated_node:
-            engine.renominate(pod, self.nominated_node)
+def _assume(engine: Engine, decision: Decision) -> None:
+    """Assume a decision of an earlier slice again."""
+    if decision.node_name not in engine.columns.row_of:
+        raise OutdatedPlan(f"node {decision.node_name} is gone")
+    if decision.pod.uid in engine.columns.pods:
+        raise OutdatedPlan(f"pod {decision.pod.key} has a node now")
+    status = engine.assume(decision)
+    if status is not None:
+        decision.pod.node_name = ""
+        raise OutdatedPlan(status.message)
 
 
-@dataclass(slots=True)
-class _WithdrawalStep:
-    """The eviction of a pod that this plan has placed: its reservations end, too."""
-
-    placement: _PlacementStep
-
-    @property
-    def size(self) -> int:
-        return self.placement.size
-
-    def apply(self, engine: Engine) -> None:
-        self.placement.undo(engine)
-
-    def undo(self, engine: Engine) -> None:
-        self.placement.apply(engine)
+def _put_new(engine: Engine, view: ApiObject) -> None:
+    """Add an object of a new node."""
+    if engine.columns.objects.of(type(view)).get(view.key) is not None:
+        raise OutdatedPlan(f"{view.kind} {view.metadata.name} exists")
+    engine.put(view)
 
 
 def names_claims(pod: PodInfo) -> bool:
@@ -291,8 +303,6 @@ def names_claims(pod: PodInfo) -> bool:
 
 class ClaimAllocationStep:
     """The claims of a placed pod get their devices, as in PreBind: other pods may use the same claims then."""
-
-    size = SIZE_WITH_CLAIMS
 
     def __init__(self, pod: PodInfo) -> None:
         self._pod = pod
@@ -320,98 +330,3 @@ def released_claim(claim: ResourceClaim, uids: Collection[str]) -> ResourceClaim
         return claim
     status = replace(claim.status, reserved_for=left) if left else ResourceClaimStatus()
     return replace(claim, status=status)
-
-
-@dataclass(slots=True)
-class _ClaimReleaseStep:
-    claim: ResourceClaim
-    released: ResourceClaim
-    size: int = SIZE_WITH_CLAIMS
-
-    def apply(self, engine: Engine) -> None:
-        if engine.columns.objects.of(ResourceClaim).get(self.claim.key) is not self.claim:
-            raise OutdatedPlan(f"ResourceClaim {self.claim.key} has changed")
-        engine.put(self.released)
-
-    def undo(self, engine: Engine) -> None:
-        engine.put(self.claim)
-
-
-@dataclass(slots=True)
-class _EvictionStep:
-    pod: PodInfo
-    node_name: str
-    size: int = 1
-
-    def apply(self, engine: Engine) -> None:
-        if engine.columns.pods.get(self.pod.uid) is not self.pod:
-            raise OutdatedPlan(f"pod {self.pod.key} has changed")
-        engine.columns.displace(self.pod)
-
-    def undo(self, engine: Engine) -> None:
-        engine.columns.place(self.pod, self.node_name)
-
-
-@dataclass(slots=True)
-class _NominationStep:
-    pod: PodInfo
-    node_name: str
-    nominated_node_before: str
-    size: int = 1
-
-    def apply(self, engine: Engine) -> None:
-        engine.renominate(self.pod, self.node_name)
-
-    def undo(self, engine: Engine) -> None:
-        engine.renominate(self.pod, self.nominated_node_before)
-
-
-@dataclass(slots=True)
-class _NodePutStep:
-    node: Node
-    before: Node | None
-    size: int = SIZE_OF_NODE
-
-    def apply(self, engine: Engine) -> None:
-        engine.columns.put_node(self.node)
-
-    def undo(self, engine: Engine) -> None:
-        if self.before is None:
-            engine.columns.remove_node(self.node.metadata.name)
-        else:
-            engine.columns.put_node(self.before)
-
-
-@dataclass(slots=True)
-class _ObjectPutStep:
-    """A new object of a new node."""
-
-    view: ApiObject
-    size: int = SIZE_WITH_CLAIMS
-
-    def apply(self, engine: Engine) -> None:
-        if engine.columns.objects.of(type(self.view)).get(self.view.key) is not None:
-            raise OutdatedPlan(f"{self.view.kind} {self.view.metadata.name} exists")
-        engine.put(self.view)
-
-    def undo(self, engine: Engine) -> None:
-        engine.remove(self.view)
-
-
-class _NodeRemovalStep:
-    size = SIZE_OF_NODE
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._node: Node | None = None
-
-    def apply(self, engine: Engine) -> None:
-        row = engine.columns.row_of.get(self._name)
-        if row is None:
-            raise OutdatedPlan(f"node {self._name} is gone")
-        self._node = engine.columns.nodes[row]
-        engine.columns.remove_node(self._name)
-
-    def undo(self, engine: Engine) -> None:
-        assert self._node is not None, f"node {self._name} was not removed"
-        engine.columns.put_node(self._node)

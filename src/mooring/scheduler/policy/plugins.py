@@ -345,7 +345,7 @@ class ServiceAffinity(PreFilter[ServiceAffinityState], Adjustable[ServiceAffinit
 
     def _find_service_pods(self, signature: PodSignature) -> SignatureServices:
         services = sorted(
-            _services_of(signature, self._services.in_namespace(signature.namespace)), key=lambda each: each.key
+            _services_of(signature, self._services.in_namespace(signature.namespace)), key=lambda service: service.key
         )
         selector = services[0].spec.selector if services else None
         return SignatureServices(
@@ -422,13 +422,14 @@ def _selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
 
 
 def _matches_labels(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    placed = [each for each in (old, new) if each is not None]
+    placed = [changed for changed in (old, new) if changed is not None]
     return queue_if(
         any(
-            each.namespace == pod.namespace and _selects(pod.signature.labels, each.signature.labels) for each in placed
+            changed.namespace == pod.namespace and _selects(pod.signature.labels, changed.signature.labels)
+            for changed in placed
         )
     )
 
 
 def _is_in_namespace(pod: PodInfo, old: Service | None, new: Service | None) -> QueueingHint:
-    return queue_if(any(each is not None and each.metadata.namespace == pod.namespace for each in (old, new)))
+    return queue_if(any(changed is not None and changed.metadata.namespace == pod.namespace for changed in (old, new)))

@@ -467,7 +467,7 @@ def _ratio_problems(path: str, priority: PriorityPolicy, seen: dict[str, Priorit
 
 
 def _unknown_name(path: str, what: str, name: str, known: Iterable[str]) -> Iterator[ConfigProblem]:
-    names = {each.lower(): each for each in known}
+    names = {known_name.lower(): known_name for known_name in known}
     if name in names.values():
         return
     close = difflib.get_close_matches(name.lower(), names, n=1)

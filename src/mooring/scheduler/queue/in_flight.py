@@ -35,22 +35,12 @@ class InFlightPods:
         self._events_max = events_max
         self._dropped = 0
         """Number of events dropped from the left: the position of the first stored event."""
-        self._dropped_by_limit = 0
 
     def __len__(self) -> int:
         return len(self._popped_at)
 
     def __contains__(self, uid: object) -> bool:
         return uid in self._popped_at
-
-    @property
-    def event_count(self) -> int:
-        return len(self._events)
-
-    @property
-    def events_dropped(self) -> int:
-        """How many events the limit dropped while a pod still needed them."""
-        return self._dropped_by_limit
 
     def add(self, uid: str) -> None:
         assert uid not in self._popped_at, f"{uid} is in flight already"
@@ -77,7 +67,6 @@ class InFlightPods:
         if len(self._events) > self._events_max:
             self._events.popleft()
             self._dropped += 1
-            self._dropped_by_limit += 1
 
     def events_since_pop(self, uid: str) -> list[InFlightEvent] | None:
         """The events since the pod was popped, oldest first; None if some of them were dropped."""

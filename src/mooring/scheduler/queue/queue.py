@@ -98,7 +98,7 @@ class SchedulingQueue:
         self._hint_map = QueueingHintMap(profiles, with_extenders=with_extenders)
         self._sub_queues = SubQueues(
             clock,
-            KeyedHeap.ordered_by(self._queue_key),
+            KeyedHeap(self._queue_key),
             BackoffQueue(backoff_initial_s, backoff_max_s, self._queue_key),
             UnschedulablePods(self._hint_map, unschedulable_s_max),
             InFlightPods(in_flight_events_max),
@@ -273,10 +273,6 @@ class SchedulingQueue:
             self._move_to_active_or_backoff(entry, QueueingStrategy.AFTER_BACKOFF, cause, label)
         if has_leftover:
             self._in_flight.record(InFlightEvent(UNSCHEDULABLE_TIMEOUT, None, None))
-
-    def next_deadline_s(self) -> float | None:
-        """When `flush` may have a pod to move; None if no pod waits for a time."""
-        return self._sub_queues.deadline_s if self._sub_queues.deadline_s < math.inf else None
 
     # Read access
 

@@ -160,7 +160,7 @@ class QueueingHintMap:
         known = self._is_registered.get(event)
         if known is None:
             registered = (event for plugins in self._events.values() for events in plugins.values() for event in events)
-            known = event.is_wildcard or any(each.matches(event) for each in registered)
+            known = event.is_wildcard or any(registered_event.matches(event) for registered_event in registered)
             self._is_registered[event] = known
         return known
 
@@ -173,7 +173,7 @@ class QueueingHintMap:
 
     def is_registered(self, scheduler_name: str, plugin: str, event: ClusterEvent) -> bool:
         """Whether the plugin registered the event."""
-        return any(each.matches(event) for each in self._events[scheduler_name].get(plugin, (ANY_EVENT,)))
+        return any(registered.matches(event) for registered in self._events[scheduler_name].get(plugin, (ANY_EVENT,)))
 
     def hints(
         self,

@@ -59,8 +59,6 @@ class QueueStatistics:
     unschedulable: int
     gated: int
     in_flight: int
-    in_flight_events: int
-    in_flight_events_dropped: int
 
 
 class BackoffQueue:
@@ -75,8 +73,8 @@ class BackoffQueue:
         def by_window(entry: QueuedPod) -> float:
             return entry.backoff_window_s
 
-        self.rejected: KeyedHeap[str, QueuedPod] = KeyedHeap.ordered_by(by_window_then_key)
-        self.after_error: KeyedHeap[str, QueuedPod] = KeyedHeap.ordered_by(by_window)
+        self.rejected: KeyedHeap[str, QueuedPod] = KeyedHeap(by_window_then_key)
+        self.after_error: KeyedHeap[str, QueuedPod] = KeyedHeap(by_window)
         self._heaps = {QueueState.BACKOFF: self.rejected, QueueState.ERROR_BACKOFF: self.after_error}
 
     def __len__(self) -> int:
@@ -217,8 +215,6 @@ class SubQueues:
             unschedulable=len(self.unschedulable) - self.unschedulable.gated_count,
             gated=self.unschedulable.gated_count,
             in_flight=len(self.in_flight),
-            in_flight_events=self.in_flight.event_count,
-            in_flight_events_dropped=self.in_flight.events_dropped,
         )
 
     def status(self, entry: QueuedPod) -> QueuedPodStatus:

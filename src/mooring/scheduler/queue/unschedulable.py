@@ -45,7 +45,7 @@ class UnschedulablePods:
         self._unschedulable_s_max = unschedulable_s_max
         self._groups: dict[GroupKey, RejectionGroup] = {}
         self._groups_by_event: dict[ClusterEvent, tuple[tuple[RejectionGroup, EventHints], ...]] = {}
-        self._by_timeout: KeyedHeap[str, QueuedPod] = KeyedHeap.ordered_by(self.timeout_s)
+        self._by_timeout: KeyedHeap[str, QueuedPod] = KeyedHeap(self.timeout_s)
         self._gated_count = 0
         self._skipped_events: set[tuple[ClusterEvent, PodSignature]] = set()
         """Events of pods with a signature that moved none of the current pods."""

@@ -124,17 +124,18 @@ class DecisionRecord(msgspec.Struct, gc=False):
             document["error"] = self.error
         if self.best_nodes:
             document["bestNodes"] = [
-                {"node": each.node_name, "total": each.total, "scores": each.scores} for each in self.best_nodes
+                {"node": best_node.node_name, "total": best_node.total, "scores": best_node.scores}
+                for best_node in self.best_nodes
             ]
         if self.rejected_by:
             document["rejectedBy"] = list(self.rejected_by)
         if self.rejections:
-            document["rejections"] = [_rejection_document(each) for each in self.rejections]
+            document["rejections"] = [_rejection_document(rejection) for rejection in self.rejections]
         if self.nearest:
             document["nearestNodes"] = [
                 {
                     "node": miss.node,
-                    "obstacles": [{"plugin": each.plugin, "text": each.text} for each in miss.obstacles],
+                    "obstacles": [{"plugin": obstacle.plugin, "text": obstacle.text} for obstacle in miss.obstacles],
                 }
                 for miss in self.nearest
             ]
@@ -158,7 +159,7 @@ def record_of(
     started_s, filtered_s, ended_s = steps
     rejections = decision.rejections
     if len(rejections) > REJECTIONS_MAX:
-        rejections = tuple(sorted(rejections, key=lambda each: -each.nodes)[:REJECTIONS_MAX])
+        rejections = tuple(sorted(rejections, key=lambda rejection: -rejection.nodes)[:REJECTIONS_MAX])
     record = DecisionRecord(
         wall_s,
         took_s,
@@ -264,7 +265,7 @@ class DecisionRecords:
 
     def recent(self, *, pod: str = "", limit: int = SHOWN_MAX) -> Iterator[DecisionRecord]:
         """The latest records, newest first; only those about `pod` (NAMESPACE/NAME), if it is given."""
-        return islice((each for each in reversed(self._records) if not pod or each.pod == pod), limit)
+        return islice((record for record in reversed(self._records) if not pod or record.pod == pod), limit)
 
 
 def _rejection_document(rejection: RejectionCount) -> dict[str, object]:

@@ -209,7 +209,9 @@ class Metrics:
 
     def attempts_ended(self, result: str) -> int:
         """Number of attempts of all profiles that ended with this result."""
-        counters = (children[0] for (each, _), children in self._attempt_children.items() if each == result)
+        counters = (
+            children[0] for (attempt_result, _), children in self._attempt_children.items() if attempt_result == result
+        )
         return int(sum(counter.value for counter in counters))
 
     def scheduled(self, attempts: int, waited_s: float | None, *, was_flushed: bool) -> None:

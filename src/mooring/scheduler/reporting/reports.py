@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from mooring.api.kinds import POD
@@ -39,7 +40,7 @@ from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.schedule_pod import NO_STEPS, Steps
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Status
-from mooring.scheduler.queue.queued_pod import QueuedPod
+from mooring.scheduler.queue.queued_pod import NO_PLUGINS, QueuedPod
 from mooring.scheduler.reporting.decision_records import BOUND, DecisionRecords
 from mooring.scheduler.reporting.metrics import Metrics, PluginTiming
 from mooring.scheduler.reporting.nearest_misses import NearestMiss
@@ -193,6 +194,22 @@ def _has_condition(pod: Pod, condition: Condition) -> bool:
     return False
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an attempt failed, and what becomes of the pod's nomination."""
+
+    message: str
+    is_error: bool
+    plugin: str = ""
+    """The plugins that rejected the pod, or the one that failed: names separated by commas."""
+    unschedulable_plugins: frozenset[str] = NO_PLUGINS
+    pending_plugins: frozenset[str] = NO_PLUGINS
+    nominated_node: str | None = None
+    """None keeps the nomination of the pod. An empty string clears it."""
+    is_pod_gone: bool = False
+    """The pod was deleted. The watch may not have delivered the event yet."""
+
+
 class Reports:
     """Writes the reports of one scheduler."""
 
@@ -279,34 +296,24 @@ class Reports:
         result = "error" if is_error else "unschedulable"
         self._metrics.attempted(result, profile.scheduler_name, self._clock.now_s() - started_s)
 
-    def failed(
-        self,
-        pod: PodInfo,
-        view: Pod | None,
-        profile: Profile,
-        message: str,
-        is_error: bool,
-        nominated_node: str | None,
-        *,
-        plugin: str = "",
-        is_pod_gone: bool = False,
-    ) -> None:
+    def failed(self, pod: PodInfo, view: Pod | None, profile: Profile, failure: Failure) -> None:
         """`view` is the pod as it was tried. If it is None, the pod's status is not written."""
+        message = failure.message
         self.decisions.bound(pod.uid, message)
         self._record(pod, profile.scheduler_name, "Warning", "FailedScheduling", "Scheduling", message, view=view)
-        about = fields(pod=pod.key, plugin=plugin, reason=message, node=nominated_node)
-        if is_pod_gone:
+        about = fields(pod=pod.key, plugin=failure.plugin, reason=message, node=failure.nominated_node)
+        if failure.is_pod_gone:
             # Normal: a ReplicaSet that is scaled down, or a rollout, deletes pods that are not bound yet.
             logger.info("pod %s no longer exists, its scheduling attempt ended: %s", pod.key, message, extra=about)
-        elif is_error:
+        elif failure.is_error:
             logger.error("scheduling pod %s failed: %s", pod.key, message, extra=about)
         else:
             logger.log(ATTEMPTS, "pod %s is unschedulable: %s", pod.key, message, extra=about)
         if view is None:
             return
-        reason = "SchedulerError" if is_error else "Unschedulable"
+        reason = "SchedulerError" if failure.is_error else "Unschedulable"
         condition = Condition(type="PodScheduled", status="False", reason=reason, message=message)
-        self._status.write(view, condition, nominated_node)
+        self._status.write(view, condition, failure.nominated_node)
 
     def skipped(self, pod: PodInfo, scheduler_name: str) -> None:
         note = f"skip schedule deleting pod: {pod.namespace}/{pod.name}"

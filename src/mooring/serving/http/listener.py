@@ -293,8 +293,8 @@ def _sockets_on(
                 bound[-1].setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             bound[-1].bind(address)
     except BaseException:
-        for each in bound:
-            each.close()
+        for listening in bound:
+            listening.close()
         raise
     return bound
 

@@ -130,7 +130,7 @@ class EtcdMirror(MemoryStore):
             await waiter
         finally:
             if not waiter.done() or waiter.cancelled():
-                self._waiters = [each for each in self._waiters if each[1] is not waiter]
+                self._waiters = [waiting for waiting in self._waiters if waiting[1] is not waiter]
 
     # ------------------------------------------------------------------------------------------------- history
 
@@ -271,7 +271,7 @@ class RevisionReader:
         self._follower = follower
         self._limits = limits
         self._waiters: list[asyncio.Future[int]] = []
-        self._is_wanted = asyncio.Event()
+        self._is_requested = asyncio.Event()
         self._is_closed = False
         self._requests = 0
         self._readers = 0
@@ -283,7 +283,7 @@ class RevisionReader:
         self._readers += 1
         waiter: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
-        self._is_wanted.set()
+        self._is_requested.set()
         revision = await waiter
         await self.wait_reached(revision)
         return revision
@@ -302,8 +302,8 @@ class RevisionReader:
     async def answer(self) -> None:
         """Run until the store is closed."""
         while True:
-            await self._is_wanted.wait()
-            self._is_wanted.clear()
+            await self._is_requested.wait()
+            self._is_requested.clear()
             waiters, self._waiters = self._waiters, []
             try:
                 revision = await self._read_revision()

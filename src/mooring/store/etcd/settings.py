@@ -54,7 +54,7 @@ def parse_address(text: str) -> EtcdAddress:
     user, _, password = login.partition(":")
     if login and not (user and password):
         raise EtcdAddressWrong("an etcd address has a user and a password, or neither")
-    endpoints = tuple(_endpoint(scheme, each) for each in hosts.split(","))
+    endpoints = tuple(_endpoint(scheme, host) for host in hosts.split(","))
     return EtcdAddress(endpoints, _tls(scheme, query), unquote(user), unquote(password))
 
 

@@ -209,7 +209,7 @@ class EtcdWire:
         request = self._rpc.RangeRequest(key=first, range_end=end, limit=limit, revision=at)
         answer = await self._call(self._keys.Range, request)
         return KeyRange(
-            [record_of(each, self._read_value) for each in answer.kvs], answer.count, answer.header.revision
+            [record_of(key_value, self._read_value) for key_value in answer.kvs], answer.count, answer.header.revision
         )
 
     async def read_compacted(self) -> int:

@@ -199,9 +199,9 @@ class GroupCommit:
     def statistics(self) -> dict[str, int]:
         return {
             "commits": self._commits,
-            "commits_here": self._commits_on_loop,
+            "commits_on_loop": self._commits_on_loop,
             "commits_failed": self._commits_failed,
-            "tendings": self._maintenances,
+            "maintenances": self._maintenances,
             "writes_waiting": len(self._waiting),
             "writes_waiting_max": self._limits.waiting_writes_max,
             "obsolete_rows": len(self._memory.obsolete),

@@ -66,8 +66,8 @@ def test_defaults_are_validated(held: Document, found: list[str]) -> None:
     errors = validate_default(read_schema(fields(a=held)), "s", needs_pruned=True)
     got = [error.message.removeprefix("s.properties[a].") for error in errors]
     assert len(got) == len(found)
-    for text, wanted in zip(got, found, strict=True):
-        assert text.startswith(wanted.partition(": a.default")[0])
+    for text, expected in zip(got, found, strict=True):
+        assert text.startswith(expected.partition(": a.default")[0])
 
 
 TEXT: Document = {"type": "string"}
@@ -117,7 +117,7 @@ def test_fields_of_schemas_are_validated(held: Document, found: list[str]) -> No
     prefix = "s.openAPIV3Schema.properties[a]."
     got = [text.removeprefix(prefix) for text in messages(fields(a=held))]
     assert len(got) == len(found)
-    assert all(text.startswith(wanted) or "default" in wanted for text, wanted in zip(got, found, strict=True))
+    assert all(text.startswith(expected) or "default" in expected for text, expected in zip(got, found, strict=True))
 
 
 @pytest.mark.parametrize(

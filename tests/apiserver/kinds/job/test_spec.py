@@ -110,8 +110,8 @@ def test_new_jobs_are_validated(changes: dict[str, Any], errors: list[str]) -> N
 
 def _update(old_changes: dict[str, Any], changes: dict[str, Any]) -> list[str]:
     old = created(body("Job", **old_changes)).obj
-    wanted = changed({**old, "apiVersion": "batch/v1", "kind": "Job"}, **changes)
-    return list(dict.fromkeys(updated(wanted, old).errors))
+    new = changed({**old, "apiVersion": "batch/v1", "kind": "Job"}, **changes)
+    return list(dict.fromkeys(updated(new, old).errors))
 
 
 SUSPENDED = {"spec__suspend": True}
@@ -198,9 +198,9 @@ def test_a_suspended_job_may_change_its_resources() -> None:
 
 def test_an_error_of_the_spec_is_reported_twice_on_an_update() -> None:
     old = created(body("Job")).obj
-    wanted = changed({**old, "apiVersion": "batch/v1", "kind": "Job"}, spec__parallelism=-1)
+    new = changed({**old, "apiVersion": "batch/v1", "kind": "Job"}, spec__parallelism=-1)
     shown = "spec.parallelism: Invalid value: -1: must be greater than or equal to 0"
-    assert updated(wanted, old).errors == [shown, shown]
+    assert updated(new, old).errors == [shown, shown]
 
 
 GENERATED = {
@@ -267,8 +267,8 @@ def test_jobs_can_be_selected_by_successful_pods() -> None:
 
 def test_a_status_update_is_validated() -> None:
     old = created(body("Job")).obj
-    wanted = changed({**old, "apiVersion": "batch/v1", "kind": "Job"}, status={"active": 1, "ready": 2})
-    assert updated(wanted, old, "status").errors == [
+    new = changed({**old, "apiVersion": "batch/v1", "kind": "Job"}, status={"active": 1, "ready": 2})
+    assert updated(new, old, "status").errors == [
         "status.ready: Invalid value: 2: cannot set more ready pods than active"
     ]
 

@@ -182,9 +182,9 @@ def test_addresses_and_ports_that_are_taken_or_out_of_range_are_rejected(spec: D
 
 def test_a_taken_health_check_node_port_is_an_internal_error() -> None:
     known = allocator(new_service(type="NodePort", ports=[{"port": 80, "nodePort": 30009}]))
-    wanted = new_service(type="LoadBalancer", externalTrafficPolicy="Local", healthCheckNodePort=30009)
+    service = new_service(type="LoadBalancer", externalTrafficPolicy="Local", healthCheckNodePort=30009)
     with pytest.raises(ServerError) as caught:
-        known.reserve(wanted, None)
+        known.reserve(service, None)
     assert caught.value.message == (
         "Internal error occurred: failed to allocate requested HealthCheck NodePort 30009: "
         "provided port is already allocated"
@@ -221,13 +221,13 @@ def test_no_address_is_allocated_for_a_service_without_a_name() -> None:
 
 def test_a_reservation_that_is_not_kept_is_released() -> None:
     known = allocator()
-    wanted: Document = {"clusterIP": "10.96.0.9", "type": "NodePort", "ports": [{"port": 80, "nodePort": 30009}]}
-    known.reserve(new_service(**wanted), None).close()
+    spec: Document = {"clusterIP": "10.96.0.9", "type": "NodePort", "ports": [{"port": 80, "nodePort": 30009}]}
+    known.reserve(new_service(**spec), None).close()
     with pytest.raises(InvalidError):
-        known.reserve(new_service(**{**wanted, "ports": [{"port": 80, "nodePort": 80}]}), None)
-    made = stored(known, new_service(**wanted))
+        known.reserve(new_service(**{**spec, "ports": [{"port": 80, "nodePort": 80}]}), None)
+    made = stored(known, new_service(**spec))
     known.release(made)
-    stored(known, new_service(**wanted))
+    stored(known, new_service(**spec))
 
 
 @pytest.mark.parametrize(

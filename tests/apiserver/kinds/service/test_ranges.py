@@ -92,7 +92,7 @@ BALANCER: Document = {"type": "LoadBalancer", "externalTrafficPolicy": "Local", 
 
 
 @pytest.mark.parametrize(
-    ("spec", "old", "wanted"),
+    ("spec", "old", "expected"),
     [
         pytest.param(
             {"clusterIP": "a"}, None, {"clusterIP": "a", "clusterIPs": ["a"]}, id="create with clusterIP only"
@@ -115,10 +115,10 @@ BALANCER: Document = {"type": "LoadBalancer", "externalTrafficPolicy": "Local", 
     ],
 )
 def test_normalize_cluster_ips_updates_the_list_from_cluster_ip(
-    spec: Document, old: Document | None, wanted: Document
+    spec: Document, old: Document | None, expected: Document
 ) -> None:
     normalize_cluster_ips(spec, old)
-    assert spec == wanted
+    assert spec == expected
 
 
 def test_fill_from_old_keeps_cluster_ips() -> None:

@@ -14,7 +14,7 @@ DEFAULTS: Document = {"sessionAffinity": "None", "type": "ClusterIP", "internalT
 
 
 @pytest.mark.parametrize(
-    ("spec", "wanted"),
+    ("spec", "expected"),
     [
         pytest.param({}, DEFAULTS, id="ClusterIP"),
         pytest.param(
@@ -60,11 +60,11 @@ DEFAULTS: Document = {"sessionAffinity": "None", "type": "ClusterIP", "internalT
         ),
     ],
 )
-def test_services_are_defaulted(spec: Document, wanted: Document) -> None:
+def test_services_are_defaulted(spec: Document, expected: Document) -> None:
     service: Document = {"spec": spec, "status": {"loadBalancer": {}}}
     strategy_of(SERVICE).default(service)
     strategy_of(SERVICE).default(service)
-    assert service["spec"] == wanted
+    assert service["spec"] == expected
 
 
 def test_addresses_of_load_balancers_default_to_the_mode_vip() -> None:

@@ -258,7 +258,7 @@ def spec_of(**fields: object) -> Document:
 def test_services_are_validated(fields: Document, errors: list[str]) -> None:
     found = messages(validate_service(document(SERVICE, spec=spec_of(**fields)), None))
     assert len(found) == len(errors), found
-    assert all(message.startswith(wanted) for message, wanted in zip(found, errors, strict=True)), found
+    assert all(message.startswith(expected) for message, expected in zip(found, errors, strict=True)), found
 
 
 def test_source_ranges_in_the_annotation_are_validated() -> None:

@@ -267,7 +267,7 @@ def test_anti_affinity_of_the_pod(term: PodAffinityTerm, text: str) -> None:
 def test_anti_affinity_of_placed_pods(topology: str, hermits: int, text: str) -> None:
     running = [pod(f"h{n}", on="n1", apart=[pods_like(topology, app="web")]) for n in range(hermits)]
     found = found_on("n1", pod(labels=WEB), *ZONES, *running)
-    assert [(each.text, each.kind) for each in found] == [(text, ObstacleKind.ANTI_AFFINITY)]
+    assert [(obstacle.text, obstacle.kind) for obstacle in found] == [(text, ObstacleKind.ANTI_AFFINITY)]
 
 
 def test_replicas_that_avoid_each_other_are_reported_once() -> None:

@@ -305,8 +305,10 @@ def test_a_node_without_devices_and_one_that_is_being_updated() -> None:
     asks = claim("c", wants())
     engine = engine_of(node("n1"), node("n2"), device_class(), slice_of(device("d"), node="n2", of=2), asks)
     pending = claiming("p", "c")
-    assert [each.text for each in obstacles(engine, pending, "n1")] == ["needs 1 of class gpu: the node has none"]
-    assert [each.text for each in obstacles(engine, pending, "n2")] == [
+    assert [obstacle.text for obstacle in obstacles(engine, pending, "n1")] == [
+        "needs 1 of class gpu: the node has none"
+    ]
+    assert [obstacle.text for obstacle in obstacles(engine, pending, "n2")] == [
         "needs 1 of class gpu: the node has none (pool n2 is being updated)"
     ]
 
@@ -329,7 +331,7 @@ def test_numbers_are_there_for_programs() -> None:
 def test_extended_resources_with_a_class_are_explained_as_devices() -> None:
     engine = engine_of(node("n1"), device_class(resource="example.com/gpu"), slice_of(*GPUS, node="n1"))
     found = obstacles(engine, pod(others={"example.com/gpu": 9}), "n1")
-    assert [each.text for each in found] == ["needs 9 of class gpu: 3 free, 1 tainted"]
+    assert [obstacle.text for obstacle in found] == ["needs 9 of class gpu: 3 free, 1 tainted"]
 
 
 @pytest.mark.parametrize(

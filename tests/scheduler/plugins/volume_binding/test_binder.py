@@ -121,8 +121,8 @@ class Beliefs:
 
     def __init__(self, *volumes: PersistentVolume) -> None:
         self.store: ObjectStore[PersistentVolume] = ObjectStore()
-        for each in volumes:
-            self.store.put(each)
+        for view in volumes:
+            self.store.put(view)
         self.assumed = AssumeCache(self.store)
         self.reported: list[tuple[str, PersistentVolume | None]] = []
         self.assumed.listen(lambda name, current: self.reported.append((name, current)))

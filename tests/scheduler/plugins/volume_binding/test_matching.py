@@ -242,11 +242,11 @@ def test_all_nodes_at_once_are_each_node_by_itself(
     observed: list[PersistentVolume], claims: list[PersistentVolumeClaim]
 ) -> None:
     matcher = _matcher(*observed)
-    current = {each.metadata.name: each for each in observed}
+    current = {volume.metadata.name: volume for volume in observed}
     matches = matcher.match(claims)
-    for row, each in enumerate(NODES):
+    for row, node_view in enumerate(NODES):
         ours = [(match.claim, _name(match.at(row))) for match in matches]
-        theirs = [(claim, _name(found)) for claim, found in _one_node(claims, list(current.values()), each)]
+        theirs = [(claim, _name(found)) for claim, found in _one_node(claims, list(current.values()), node_view)]
         assert ours == theirs
 
 
@@ -255,9 +255,11 @@ def _one_node(
 ) -> list[tuple[PersistentVolumeClaim, PersistentVolume | None]]:
     taken: set[str] = set()
     found: list[tuple[PersistentVolumeClaim, PersistentVolume | None]] = []
-    for claim in sorted(claims, key=lambda each: _requested(each)):
-        of_class = [each for each in volumes if class_of_volume(each) == class_of_claim(claim)]
-        in_order = sorted((each for each in of_class if each.metadata.name not in taken), key=lambda v: v.metadata.name)
+    for claim in sorted(claims, key=lambda candidate: _requested(candidate)):
+        of_class = [candidate for candidate in volumes if class_of_volume(candidate) == class_of_claim(claim)]
+        in_order = sorted(
+            (candidate for candidate in of_class if candidate.metadata.name not in taken), key=lambda v: v.metadata.name
+        )
         match = _one_claim(claim, in_order, on)
         if match is not None:
             taken.add(match.metadata.name)
@@ -267,25 +269,27 @@ def _one_node(
 
 def _one_claim(claim: PersistentVolumeClaim, volumes: Sequence[PersistentVolume], on: Node) -> PersistentVolume | None:
     smallest: PersistentVolume | None = None
-    for each in volumes:
-        if each.spec.claim_ref is not None and not is_bound_to(each, claim):
+    for candidate in volumes:
+        if candidate.spec.claim_ref is not None and not is_bound_to(candidate, claim):
             continue
-        if _size(each) < _requested(claim) or each.metadata.deletion_timestamp is not None:
+        if _size(candidate) < _requested(claim) or candidate.metadata.deletion_timestamp is not None:
             continue
-        affinity = each.spec.node_affinity
+        affinity = candidate.spec.node_affinity
         reached = affinity is None or affinity.required is None
         if affinity is not None and affinity.required is not None:
             reached = compile_lenient(affinity.required).matches(on.metadata.labels, name="")
-        if is_bound_to(each, claim):
-            return each if reached else None
-        if each.status.phase != "Available" or not reached:
+        if is_bound_to(candidate, claim):
+            return candidate if reached else None
+        if candidate.status.phase != "Available" or not reached:
             continue
-        if claim.spec.selector is not None and not compile_selector(claim.spec.selector).matches(each.metadata.labels):
+        if claim.spec.selector is not None and not compile_selector(claim.spec.selector).matches(
+            candidate.metadata.labels
+        ):
             continue
-        if not set(claim.spec.access_modes) <= set(each.spec.access_modes):
+        if not set(claim.spec.access_modes) <= set(candidate.spec.access_modes):
             continue
-        if smallest is None or _size(each) < _size(smallest):
-            smallest = each
+        if smallest is None or _size(candidate) < _size(smallest):
+            smallest = candidate
     return smallest
 
 
@@ -293,14 +297,14 @@ def _requested(claim: PersistentVolumeClaim) -> int:
     return quantity_nano(claim.spec.resources.requests.get("storage", 0))
 
 
-def _size(each: PersistentVolume) -> int:
-    return quantity_nano(each.spec.capacity["storage"])
+def _size(volume: PersistentVolume) -> int:
+    return quantity_nano(volume.spec.capacity["storage"])
 
 
 def _matcher(*volumes: PersistentVolume) -> VolumeMatcher:
     columns = Columns()
-    for each in NODES:
-        columns.put_node(each)
+    for node_view in NODES:
+        columns.put_node(node_view)
     matcher = VolumeMatcher(columns, VolumeTopology(columns))
     for each_volume in volumes:
         matcher.observe(each_volume.metadata.name, each_volume)
@@ -312,8 +316,8 @@ def _chosen(matcher: VolumeMatcher, claims: list[PersistentVolumeClaim]) -> list
 
 
 def _names(volumes: Iterable[PersistentVolume | None]) -> list[str]:
-    return [_name(each) for each in volumes]
+    return [_name(volume) for volume in volumes]
 
 
-def _name(each: PersistentVolume | None) -> str:
-    return each.metadata.name if each is not None else "-"
+def _name(volume: PersistentVolume | None) -> str:
+    return volume.metadata.name if volume is not None else "-"

@@ -107,8 +107,8 @@ def test_pods_without_claims_are_none_of_its_business(view: Pod) -> None:
     ],
 )
 def test_what_keeps_a_pod_from_every_node(cluster: list[ApiObject], volumes: list[str | Volume], text: str) -> None:
-    claims = [each for each in volumes if isinstance(each, str)]
-    own = [each for each in volumes if isinstance(each, Volume)]
+    claims = [volume for volume in volumes if isinstance(volume, str)]
+    own = [volume for volume in volumes if isinstance(volume, Volume)]
     said = rejected_by(engine_of(*NODES, *cluster), VolumeBinding, pod("p", uid="1", claims=claims, volumes=own))
     assert said == Status(Code.UNRESOLVABLE, (text,))
 

@@ -79,8 +79,10 @@ NODES = (
 def test_the_nodes_that_a_volume_selects(affinity: NodeSelector, reached: str) -> None:
     columns, topology = _cluster()
     assert _names(columns, topology.selected(affinity)) == reached.split()
-    one_by_one = [each for each in NODES if compile_lenient(affinity).matches(each.metadata.labels, name="")]
-    assert reached.split() == [each.metadata.name for each in one_by_one]
+    one_by_one = [
+        node_view for node_view in NODES if compile_lenient(affinity).matches(node_view.metadata.labels, name="")
+    ]
+    assert reached.split() == [node_view.metadata.name for node_view in one_by_one]
 
 
 @pytest.mark.parametrize(
@@ -166,8 +168,8 @@ def test_the_rows_of_a_label_value() -> None:
 
 def _cluster() -> tuple[Columns, VolumeTopology]:
     columns = Columns()
-    for each in NODES:
-        columns.put_node(each)
+    for node_view in NODES:
+        columns.put_node(node_view)
     return columns, VolumeTopology(columns)
 
 
@@ -311,11 +313,11 @@ def test_resources_is_what_asking_every_capacity_would_find(
         else:
             store.put(capacity(name, of_class="fast", size=f"{size}Gi", reached=topology))
         expected = [
-            each
-            for each in ZONES
+            zone
+            for zone in ZONES
             if any(
                 quantity_value(known.capacity or 0) >= quantity_value("5Gi")
-                and compile_selector(known.node_topology).matches(columns.labels.of(columns.row_of[each]))
+                and compile_selector(known.node_topology).matches(columns.labels.of(columns.row_of[zone]))
                 for known in store
             )
         ]

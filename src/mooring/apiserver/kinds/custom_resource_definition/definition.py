@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mooring.api.document import Document
+from mooring.api.document import Document, copied_json
 from mooring.apiserver.custom.formats import known_format
 from mooring.apiserver.custom.naming import APPROVED_ANNOTATION, approval_of, is_protected, is_true
-from mooring.apiserver.custom.pruning import copied
 from mooring.apiserver.custom.schema import FieldPathError, Schema, any_schema, read_field_path, read_schema, schemas_in
 from mooring.apiserver.kinds.custom_resource_definition.conversion import (
     has_known_review,
@@ -127,11 +126,11 @@ def _validate_json_path(text: str, path: str) -> list[FieldError]:
 def name_errors(definition: Document) -> NameCheck:
     """A definition is named after what it defines."""
     spec = definition["spec"]
-    wanted = f"{spec.get('names', {}).get('plural', '')}.{spec.get('group', '')}"
+    expected = f"{spec.get('names', {}).get('plural', '')}.{spec.get('group', '')}"
 
     def errors(name: str, is_prefix: bool) -> Sequence[str]:
         found = list(name_is_dns_subdomain(name, is_prefix))
-        if name != wanted:
+        if name != expected:
             found.append('must be spec.names.plural+"."+spec.group')
         return found
 
@@ -191,7 +190,7 @@ class _InternalSpec:
 
     def schemas(self) -> list[Document]:
         held = [self.shared.get("schema"), *(version.get("schema") for version in self.versions)]
-        return [each["openAPIV3Schema"] for each in held if each and each.get("openAPIV3Schema") is not None]
+        return [holder["openAPIV3Schema"] for holder in held if holder and holder.get("openAPIV3Schema") is not None]
 
     def any_schema(self, holds: Callable[[Document], bool]) -> bool:
         return any(any_schema(raw, holds) for raw in self.schemas())
@@ -472,7 +471,7 @@ def validate_status(definition: Document) -> list[FieldError]:
     for version in definition["spec"].get("versions") or ():
         name = version.get("name", "")
         if version.get("storage") and name not in left and name not in stored:
-            errors.append(invalid(path, copied(stored), f"must have the storage version {name}"))
+            errors.append(invalid(path, copied_json(stored), f"must have the storage version {name}"))
         left.pop(name, None)
     for name, index in left.items():
         why = (
@@ -498,8 +497,8 @@ def validate_approval(definition: Document, old: Document | None) -> list[FieldE
 
 
 def validate_preserving(definition: Document, old: Document | None) -> list[FieldError]:
-    def preserves(each: Any) -> bool:
-        return bool(each["spec"].get("preserveUnknownFields", False))
+    def preserves(defined: Any) -> bool:
+        return bool(defined["spec"].get("preserveUnknownFields", False))
 
     if not preserves(definition) or (old is not None and preserves(old)):
         return []

@@ -46,7 +46,7 @@ class TotalCost:
         self.total = min(self.total + cost, MOST)
         if cost >= SCHEMA_COST_MAX // 100:
             self.dearest.append((cost, path))
-            self.dearest.sort(key=lambda each: -each[0])
+            self.dearest.sort(key=lambda entry: -entry[0])
             del self.dearest[COSTLIEST_SHOWN_MAX:]
 
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mooring.api.document import Document
-from mooring.apiserver.custom.pruning import EmbeddedResourceError, coerce_embedded, copied, prune, validate_embedded
+from mooring.api.document import Document, copied_json, same_json
+from mooring.apiserver.custom.pruning import EmbeddedResourceError, coerce_embedded, prune, validate_embedded
 from mooring.apiserver.custom.rules import rules_of
-from mooring.apiserver.custom.schema import META_FIELDS, Schema, read_schema, same_json
+from mooring.apiserver.custom.schema import META_FIELDS, Schema, read_schema
 from mooring.apiserver.custom.value_rules import ValueRules, validate_value
 from mooring.apiserver.kinds.custom_resource_definition.rules import (
     RuleScope,
@@ -100,11 +100,11 @@ class _Defaults:
     def _validate_own(self, schema: Schema, path: str) -> Iterator[FieldError]:
         default = schema.default
         if self._needs_pruned:
-            pruned = copied(default)
+            pruned = copied_json(default)
             prune(pruned, schema, is_root=schema.is_embedded)
             if not same_json(pruned, default):
                 yield invalid(path, default, "must not have unknown fields")
-        coerced = copied(default)
+        coerced = copied_json(default)
         try:
             coerce_embedded(coerced, schema, path)
         except EmbeddedResourceError as error:
@@ -116,7 +116,7 @@ class _Defaults:
     def _validate_meta(
         self, schema: Schema, root: Schema, path: str, way: tuple[str | int, ...]
     ) -> Iterator[FieldError]:
-        whole = _surrounded(copied(schema.default), way)
+        whole = _surrounded(copied_json(schema.default), way)
         must = "must result in valid metadata: "
         try:
             coerce_embedded(whole, root, is_resource=True)

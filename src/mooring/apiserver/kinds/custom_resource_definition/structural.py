@@ -279,9 +279,9 @@ def _validate_nested(raw: Document, path: str, *, skips_any: bool = False) -> It
         yield from _validate_nested(raw["items"], f"{path}.items")
     for name, held in (raw.get("properties") or {}).items():
         yield from _validate_nested(held, f"{path}.properties[{name}]")
-    for name, wanted in _MUST_BE.items():
+    for name, required_value in _MUST_BE.items():
         if raw.get(name) not in (None, False, "", []):
-            yield forbidden(f"{path}.{name}", f"must be {wanted} to be structural")
+            yield forbidden(f"{path}.{name}", f"must be {required_value} to be structural")
     if "metadata" in (raw.get("properties") or ()):
         yield forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
 

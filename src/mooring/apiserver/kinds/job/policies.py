@@ -102,9 +102,9 @@ def _index(text: str, completions: int) -> int:
 def capitalised(value: object) -> object:
     """A value with Go's names of its fields, which is how kube-apiserver prints its own structs."""
     if isinstance(value, dict):
-        return {name[:1].upper() + name[1:]: capitalised(each) for name, each in value.items()}
+        return {name[:1].upper() + name[1:]: capitalised(field) for name, field in value.items()}
     if isinstance(value, list):
-        return [capitalised(each) for each in value]
+        return [capitalised(item) for item in value]
     return value
 
 

@@ -26,13 +26,15 @@ from mooring.apiserver.kinds.workloads import (
     validate_immutable_selector,
     validate_selector_matches,
 )
-from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required, too_long
+from mooring.apiserver.strategy import keep
+from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors, matching_rule
 from mooring.apiserver.validation.schema_rules import enum_values, struct_rules
 from mooring.apiserver.validation.selectors import validate_label_selector
 from mooring.apiserver.validation.values import internal_value, means_the_same
 
+_JOB_SPEC = struct_rules("batch", "JobSpec")
 _COMPLETION_MODES = enum_values("batch", "CompletionMode")
 
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
@@ -46,7 +48,6 @@ COMPLETIONS_MANY = 100_000
 """Above it, an indexed job with a limit for each index has tighter limits."""
 PARALLELISM_MANY_MAX = 10_000
 FAILED_INDEXES_MANY_MAX = 10_000
-MANAGED_BY_BYTES_MAX = 63
 
 _COUNTS = (
     "parallelism",
@@ -95,11 +96,12 @@ def validate_job_update(job: Document, old: Document) -> list[FieldError]:
 
 def validate_job_spec(spec: Document, old: Document | None, path: str) -> list[FieldError]:
     """The spec of a job that has no selector yet."""
-    errors = struct_rules("batch", "JobSpec").validate(spec, path, *_COUNTS)
+    errors = _JOB_SPEC.validate(spec, path, *_COUNTS)
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
         errors.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
     if (managed_by := spec.get("managedBy")) is not None:
-        errors += _validate_managed_by(managed_by, f"{path}.managedBy")
+        errors += _validate_domain_prefixed_path(managed_by, f"{path}.managedBy")
+        errors += _JOB_SPEC.validate(spec, path, "managedBy")
     errors += _validate_completion_mode(spec, path)
     if spec.get("podFailurePolicy") is not None:
         errors += validate_failure_policy(spec, f"{path}.podFailurePolicy")
@@ -141,14 +143,14 @@ def _validate_generated_selector(metadata: Document, spec: Document, needs_prefi
     uid, name = metadata.get("uid", ""), metadata.get("name", "")
     if not uid:
         errors.append(required("metadata.uid"))
-    wanted = {LEGACY_CONTROLLER_UID: uid, LEGACY_JOB_NAME: name}
+    expected = {LEGACY_CONTROLLER_UID: uid, LEGACY_JOB_NAME: name}
     if needs_prefixed_labels:
-        wanted |= {CONTROLLER_UID: uid, JOB_NAME: name}
+        expected |= {CONTROLLER_UID: uid, JOB_NAME: name}
     labels = template_labels(spec["template"])
-    for key, value in wanted.items():
+    for key, value in expected.items():
         errors += _validate_job_label(labels, key, value)
     matcher = selector_matcher(selector)
-    if matcher is not None and not matcher.matches(wanted):
+    if matcher is not None and not matcher.matches(expected):
         errors.append(invalid("spec.selector", selector_value(selector), "`selector` not auto-generated"))
     return errors
 
@@ -158,13 +160,6 @@ def _validate_job_label(labels: Document | None, key: str, expected: str) -> lis
     if labels is None or key not in labels:
         return [required(path, detail)]
     return [] if labels[key] == expected else [invalid(path, labels_value(labels), detail)]
-
-
-def _validate_managed_by(managed_by: str, path: str) -> list[FieldError]:
-    errors = _validate_domain_prefixed_path(managed_by, path)
-    if len(managed_by.encode()) > MANAGED_BY_BYTES_MAX:
-        errors.append(too_long(path, MANAGED_BY_BYTES_MAX))
-    return errors
 
 
 def _validate_domain_prefixed_path(value: str, path: str) -> list[FieldError]:
@@ -268,7 +263,7 @@ def _may_change_template(old: Document) -> bool:
 def _with_new_placement(old: Document, new: Document) -> Document:
     allowed = dict(old)
     for field in ("nodeSelector", "tolerations", "schedulingGates"):
-        _take_over(allowed, new, field)
+        keep(allowed, new, field)
     affinity, old_affinity = new.get("affinity"), old.get("affinity")
     if affinity is None:
         rest = {name: value for name, value in (old_affinity or {}).items() if name != "nodeAffinity"}
@@ -278,7 +273,7 @@ def _with_new_placement(old: Document, new: Document) -> Document:
             allowed.pop("affinity", None)
     else:
         merged = dict(old_affinity or {})
-        _take_over(merged, affinity, "nodeAffinity")
+        keep(merged, affinity, "nodeAffinity")
         allowed["affinity"] = merged
     return allowed
 
@@ -290,18 +285,11 @@ def _with_new_sizes(old: Document, new: Document) -> Document:
         if len(before) != len(after):
             continue
         resized = []
-        for container, wanted in zip(before, after, strict=True):
-            if container.get("name") == wanted.get("name"):
+        for container, new_container in zip(before, after, strict=True):
+            if container.get("name") == new_container.get("name"):
                 container = dict(container)
-                _take_over(container, wanted, "resources")
+                keep(container, new_container, "resources")
             resized.append(container)
         if resized:
             allowed[field] = resized
     return allowed
-
-
-def _take_over(target: Document, source: Document, field: str) -> None:
-    if field in source:
-        target[field] = source[field]
-    else:
-        target.pop(field, None)

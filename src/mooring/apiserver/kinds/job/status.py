@@ -129,7 +129,8 @@ def _validate_indexes(change: _Change) -> list[FieldError]:
     errors = []
     completions, per_index = change.spec.get("completions"), change.spec.get("backoffLimitPerIndex")
     completed, failed = change.new.get("completedIndexes", ""), change.new.get("failedIndexes")
-    completed_changed, failed_changed = change.changed("completedIndexes"), _failed_indexes_changed(change)
+    completed_changed = change.changed("completedIndexes")
+    failed_changed = failed != change.old.get("failedIndexes")
     if completed_changed and completions is not None:
         errors += _validate_unreadable(completed, completions, "completedIndexes")
     if failed_changed and completions is not None and per_index is not None and failed is not None:
@@ -146,10 +147,6 @@ def _validate_indexes(change: _Change) -> list[FieldError]:
             detail = f"failedIndexes and completedIndexes overlap at index: {overlap}"
             errors.append(invalid("status.failedIndexes", failed, detail))
     return errors
-
-
-def _failed_indexes_changed(change: _Change) -> bool:
-    return change.new.get("failedIndexes") != change.old.get("failedIndexes")
 
 
 def _validate_unreadable(text: str, completions: int, field: str) -> list[FieldError]:

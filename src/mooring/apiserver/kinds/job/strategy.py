@@ -33,7 +33,7 @@ from mooring.apiserver.kinds.workloads import (
     pod_name_warnings,
     template_labels,
 )
-from mooring.apiserver.strategy import DefaultPropagation, StatusStrategy
+from mooring.apiserver.strategy import DefaultPropagation
 from mooring.apiserver.tables import (
     AGE,
     NAME,
@@ -99,9 +99,9 @@ def _job_status_cell(job: Document, status: Document) -> str:
 
 
 def _completions_cell(spec: Document, status: Document) -> str:
-    succeeded, wanted, parallelism = status.get("succeeded", 0), spec.get("completions"), spec.get("parallelism")
-    if wanted is not None:
-        return f"{succeeded}/{wanted}"
+    succeeded, completions, parallelism = status.get("succeeded", 0), spec.get("completions"), spec.get("parallelism")
+    if completions is not None:
+        return f"{succeeded}/{completions}"
     return f"{succeeded}/1 of {parallelism}" if parallelism is not None and parallelism > 1 else f"{succeeded}/1"
 
 
@@ -110,11 +110,6 @@ def _job_duration_cell(status: Document, now_s: float) -> str:
     if not start:
         return ""
     return between(start, end) if end else since(start, now_s)
-
-
-class JobStatusStrategy(StatusStrategy):
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_job_status(obj, old)
 
 
 class JobStrategy(WorkloadStrategy):
@@ -133,8 +128,6 @@ class JobStrategy(WorkloadStrategy):
         _job_cells,
     )
     dependents = DefaultPropagation.ORPHAN
-
-    status_strategy = JobStatusStrategy
 
     def default(self, obj: Document) -> None:
         spec, metadata = obj["spec"], obj["metadata"]
@@ -173,6 +166,9 @@ class JobStrategy(WorkloadStrategy):
         errors += validate_job_update(obj, old)
         return errors
 
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        return validate_job_status(obj, old)
+
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return pod_name_warnings(obj["metadata"]["name"]) + job_warnings(obj["spec"], "spec")
 
@@ -210,11 +206,11 @@ def _generate_selector(obj: Document) -> None:
     if given is not None and metadata.get("labels", given) is given:
         metadata["labels"] = labels
     selector = spec.get("selector") or {}
-    wanted = {CONTROLLER_UID: uid, **(selector.get("matchLabels") or {})}
+    match_labels = {CONTROLLER_UID: uid, **(selector.get("matchLabels") or {})}
     # The name may have to be generated again: nothing that came with the request is changed in place.
     obj["spec"] = {
         **spec,
-        "selector": {**selector, "matchLabels": dict(sorted(wanted.items()))},
+        "selector": {**selector, "matchLabels": dict(sorted(match_labels.items()))},
         "template": {**template, "metadata": {**pods, "labels": labels}},
     }
 

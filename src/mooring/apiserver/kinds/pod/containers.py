@@ -31,16 +31,8 @@ from mooring.apiserver.validation.fields import (
     required,
     too_many,
 )
-from mooring.apiserver.validation.names import (
-    http_header_name_errors,
-    port_name_errors,
-    port_number_errors,
-)
-from mooring.apiserver.validation.schema_rules import (
-    sorted_enum_values,
-    struct_rules,
-    validate_required_enum,
-)
+from mooring.apiserver.validation.names import http_header_name_errors, port_name_errors, port_number_errors
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules, validate_required_enum
 
 _CONTAINER = struct_rules("core", "Container")
 _PORT = struct_rules("core", "ContainerPort")
@@ -82,7 +74,7 @@ def validate_probes(container: Document, path: str) -> list[FieldError]:
         if probe is None:
             continue
         here = f"{path}.{kind}"
-        errors += _validate_probe(probe, here)
+        errors += _validate_handler(probe, _PROBE_HANDLERS, None, here) + _PROBE.validate(probe, here)
         if kind == "readinessProbe":
             grace_s = probe.get("terminationGracePeriodSeconds")
             if grace_s is not None:
@@ -110,10 +102,6 @@ def validate_port(port: object, path: str) -> list[FieldError]:
         return [invalid(path, port, text) for text in port_name_errors(port)]
     number = port if isinstance(port, int) else 0
     return [invalid(path, number, text) for text in port_number_errors(number)]
-
-
-def _validate_probe(probe: Document, path: str) -> list[FieldError]:
-    return _validate_handler(probe, _PROBE_HANDLERS, None, path) + _PROBE.validate(probe, path)
 
 
 def _validate_handler(handler: Document, kinds: tuple[str, ...], grace_s: int | None, path: str) -> list[FieldError]:
@@ -318,7 +306,9 @@ def validate_ephemeral_containers(spec: Document, ground: ContainerValidation, p
     if not containers:
         return []
     errors: list[FieldError] = []
-    lasting = {each.get("name", "") for kind in ("containers", "initContainers") for each in spec.get(kind) or ()}
+    lasting = {
+        container.get("name", "") for kind in ("containers", "initContainers") for container in spec.get(kind) or ()
+    }
     names = set(lasting)
     for index, container in enumerate(containers):
         here, name, target = f"{path}[{index}]", container.get("name", ""), container.get("targetContainerName")

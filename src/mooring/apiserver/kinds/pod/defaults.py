@@ -42,14 +42,14 @@ FILE_MODE = 0o644
 TOKEN_LIFE_S = 3600
 
 _MODED = ("secret", "configMap", "downwardAPI", "projected")
-_PLAIN: dict[str, dict[str, object]] = {
+SOURCE_DEFAULTS: dict[str, dict[str, object]] = {
     "hostPath": {"type": ""},
     "iscsi": {"iscsiInterface": "default"},
     "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
     "azureDisk": {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"},
     "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
 }
-"""Sources whose fields have fixed defaults."""
+"""Fixed defaults of volume sources, of pods and of persistent volumes."""
 
 TERMINATION_GRACE_S = 30
 
@@ -153,8 +153,8 @@ def default_volume(volume: Document) -> None:
             continue
         if kind in _MODED:
             _default_files(kind, source)
-        elif kind in _PLAIN:
-            for field, value in _PLAIN[kind].items():
+        elif kind in SOURCE_DEFAULTS:
+            for field, value in SOURCE_DEFAULTS[kind].items():
                 source.setdefault(field, value)
         elif kind == "image":
             _default_image(source)
@@ -316,11 +316,11 @@ def _with_host_port(port: Document) -> Document:
 
 def _default_status(status: Document) -> None:
     for kind in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
-        for each in status.get(kind) or ():
-            if "allocatedResources" in each:
-                round_amounts(each["allocatedResources"])
-            if each.get("resources"):
-                _round_requirements(each["resources"])
+        for container_status in status.get(kind) or ():
+            if "allocatedResources" in container_status:
+                round_amounts(container_status["allocatedResources"])
+            if container_status.get("resources"):
+                _round_requirements(container_status["resources"])
     if "allocatedResources" in status:
         round_amounts(status["allocatedResources"])
     if status.get("resources"):

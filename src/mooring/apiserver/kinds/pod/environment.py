@@ -80,12 +80,12 @@ def validate_environment(variables: Sequence[Document], path: str) -> list[Field
 def validate_environment_imports(imports: Sequence[Document], path: str) -> list[FieldError]:
     """Field errors of `envFrom`."""
     errors: list[FieldError] = []
-    for index, each in enumerate(imports):
+    for index, env_from in enumerate(imports):
         here = f"{path}[{index}]"
-        errors += _IMPORT.validate(each, here)
-        sources = [kind for kind in ("configMapRef", "secretRef") if each.get(kind) is not None]
+        errors += _IMPORT.validate(env_from, here)
+        sources = [kind for kind in ("configMapRef", "secretRef") if env_from.get(kind) is not None]
         for kind in sources:
-            errors += _validate_import(each[kind].get("name", ""), f"{here}.{kind}.name")
+            errors += _validate_import(env_from[kind].get("name", ""), f"{here}.{kind}.name")
         if not sources:
             errors.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
         elif len(sources) > 1:
@@ -142,7 +142,7 @@ def _validate_environment_source(variable: Document, path: str) -> list[FieldErr
             errors += _validate_environment_key(source[kind], f"{path}.{kind}")
     if source.get("fileKeyRef") is not None:
         errors += _FILE_KEY.validate(source["fileKeyRef"], f"{path}.fileKeyRef", "key", "volumeName", "path")
-    count = sum(each is not None for each in source.values())
+    count = sum(value is not None for value in source.values())
     if not count:
         errors.append(invalid(path, "", f"must specify one of: {_SOURCES}"))
     elif variable.get("value"):

@@ -63,8 +63,8 @@ def drop_disabled_spec_fields(spec: Document, old: Document | None) -> None:
                 del source[field]
     if spec.get("schedulingGroup") is not None and known.get("schedulingGroup") is None:
         del spec["schedulingGroup"]
-    signalled = [each for each, _ in every_container(spec, "") if (each.get("lifecycle") or {}).get("stopSignal")]
-    if signalled and not any((each.get("lifecycle") or {}).get("stopSignal") for each, _ in every_container(known, "")):
+    signalled = _with_stop_signal(spec)
+    if signalled and not _with_stop_signal(known):
         for container in signalled:
             del container["lifecycle"]["stopSignal"]
             if not container["lifecycle"]:
@@ -88,10 +88,16 @@ def _projections(spec: Document) -> Iterator[Document]:
             yield from volume["projected"].get("sources") or ()
 
 
+def _with_stop_signal(spec: Document) -> list[Document]:
+    return [
+        container for container, _ in every_container(spec, "") if (container.get("lifecycle") or {}).get("stopSignal")
+    ]
+
+
 def _mount_statuses(status: Document) -> Iterator[Document]:
     for field in _STATUSES:
-        for each in status.get(field) or ():
-            yield from each.get("volumeMounts") or ()
+        for container_status in status.get(field) or ():
+            yield from container_status.get("volumeMounts") or ()
 
 
 def note_gates(pod: Document, now: str) -> None:

@@ -27,6 +27,7 @@ from mooring.api.resources import (
     NATIVE_PREFIX,
     is_extended_resource,
     is_pod_level_resource,
+    most_at_once,
 )
 from mooring.apiserver.kinds.pod.options import STRICT, PodOptions
 from mooring.apiserver.validation.fields import (
@@ -271,22 +272,13 @@ def _validate_claim(
 
 def containers_sum(spec: Document, side: str) -> dict[str, Quantity]:
     """What all containers together request, or are limited to (`side` is `requests` or `limits`)."""
-    total: dict[str, Quantity] = {}
-    for container in spec.get("containers") or ():
-        _add(total, _amounts(container, side))
-    sidecars: dict[str, Quantity] = {}
-    largest: dict[str, Quantity] = {}
-    for container in spec.get("initContainers") or ():
-        amounts = _amounts(container, side)
-        if container.get("restartPolicy") == "Always":
-            _add(total, amounts)
-            _add(sidecars, amounts)
-            _raise_to(largest, sidecars)
-        else:
-            _add(amounts, sidecars)
-            _raise_to(largest, amounts)
-    _raise_to(total, largest)
-    return total
+    return most_at_once(
+        [_amounts(container, side) for container in spec.get("containers") or ()],
+        [
+            (container.get("restartPolicy") == "Always", _amounts(container, side))
+            for container in spec.get("initContainers") or ()
+        ],
+    )
 
 
 def validate_pod_resources(
@@ -313,9 +305,9 @@ def _validate_requests(spec: Document, requests: Mapping[str, str], path: str) -
         return []
     detail = "must be greater than or equal to aggregate container requests of"
     return [
-        invalid(f"{path}[{name}]", requests[name], f"{detail} {wanted}")
-        for name, wanted in containers_sum(spec, "requests").items()
-        if name in requests and wanted.amount_nano > quantity_nano(requests[name])
+        invalid(f"{path}[{name}]", requests[name], f"{detail} {total}")
+        for name, total in containers_sum(spec, "requests").items()
+        if name in requests and total.amount_nano > quantity_nano(requests[name])
     ]
 
 
@@ -339,17 +331,6 @@ def _validate_limits(spec: Document, limits: Mapping[str, str], path: str) -> li
 def _amounts(container: Document, side: str) -> dict[str, Quantity]:
     amounts = container.get("resources", {}).get(side) or {}
     return {name: parse_quantity(raw) for name, raw in amounts.items()}
-
-
-def _add(total: dict[str, Quantity], amounts: Mapping[str, Quantity]) -> None:
-    for name, amount in amounts.items():
-        total[name] = total[name] + amount if name in total else amount
-
-
-def _raise_to(total: dict[str, Quantity], amounts: Mapping[str, Quantity]) -> None:
-    for name, amount in amounts.items():
-        if name not in total or amount > total[name]:
-            total[name] = amount
 
 
 def quality_of_service(spec: Document) -> str:

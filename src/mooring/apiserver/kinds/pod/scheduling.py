@@ -14,16 +14,14 @@ from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_e
 from mooring.apiserver.validation.schema_rules import enum_values, struct_rules, validate_enum
 from mooring.apiserver.validation.selectors import (
     INVALID_OPERATOR,
-    SET_OPERATORS,
+    NUMERIC_OPERATORS,
     validate_label_name,
+    validate_label_requirement,
     validate_label_selector,
-    validate_label_values,
-    validate_set_operator,
 )
 
 _EFFECTS = enum_values("core", "TaintEffect")
 _OPERATORS = ("Equal", "Exists")
-_COMPARISONS = ("Lt", "Gt")
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -78,7 +76,7 @@ def _validate_toleration_value(operator: str, value: str, path: str, options: Po
         case "Lt" | "Gt":
             if options.tolerates_comparing_tolerations:
                 return _validate_number(value, f"{path}.value")
-            return [not_supported(f"{path}.operator", operator, (*_OPERATORS, *_COMPARISONS))]
+            return [not_supported(f"{path}.operator", operator, (*_OPERATORS, *NUMERIC_OPERATORS))]
         case _:
             return [not_supported(f"{path}.operator", operator, _OPERATORS)]
 
@@ -121,7 +119,8 @@ def validate_node_selector(selector: Document, path: str, tolerates_values: bool
 def validate_node_selector_term(term: Document, path: str, tolerates_values: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, requirement in enumerate(term.get("matchExpressions") or ()):
-        errors += _validate_node_label(requirement, f"{path}.matchExpressions[{index}]", tolerates_values)
+        here = f"{path}.matchExpressions[{index}]"
+        errors += validate_label_requirement(requirement, here, tolerates_values, may_compare=True)
     for index, requirement in enumerate(term.get("matchFields") or ()):
         errors += _validate_node_field(requirement, f"{path}.matchFields[{index}]")
     return errors
@@ -158,35 +157,35 @@ def validate_match_label_keys(holder: Document, path: str) -> list[FieldError]:
     ]
 
 
+def required_node_selector(spec: Document) -> Document:
+    """The selector of nodes that a pod requires."""
+    selector: Document = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}
+    return selector
+
+
+def has_invalid_node_values(selector: Document) -> bool:
+    """Whether a selector of nodes has invalid label values."""
+    return any(
+        label_value_errors(value)
+        for term in selector.get("nodeSelectorTerms") or ()
+        for expression in term.get("matchExpressions") or ()
+        for value in expression.get("values") or ()
+    )
+
+
 # --- nodes ------------------------------------------------------------------------------------------------------
 
 
 def _validate_node_affinity(affinity: Document, path: str, options: PodOptions) -> list[FieldError]:
     errors: list[FieldError] = []
-    wanted = affinity.get(_REQUIRED)
-    if wanted is not None:
-        errors += validate_node_selector(wanted, f"{path}.{_REQUIRED}", options.tolerates_node_affinity_values)
+    required_terms = affinity.get(_REQUIRED)
+    if required_terms is not None:
+        errors += validate_node_selector(required_terms, f"{path}.{_REQUIRED}", options.tolerates_node_affinity_values)
     for index, term in enumerate(affinity.get(_PREFERRED) or ()):
         here = f"{path}.{_PREFERRED}[{index}]"
         errors += _validate_weight(term, here)
         # A preference with an invalid label value never matches and is harmless.
         errors += validate_node_selector_term(term.get("preference") or {}, f"{here}.preference", True)
-    return errors
-
-
-def _validate_node_label(requirement: Document, path: str, tolerates_values: bool) -> list[FieldError]:
-    operator, values = requirement.get("operator", ""), requirement.get("values") or ()
-    errors: list[FieldError] = []
-    if operator in SET_OPERATORS:
-        errors += validate_set_operator(operator, values, path)
-    elif operator not in _COMPARISONS:
-        errors.append(invalid(f"{path}.operator", operator, INVALID_OPERATOR))
-    elif len(values) != 1:
-        detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-        errors.append(required(f"{path}.values", detail))
-    errors += validate_label_name(requirement.get("key", ""), f"{path}.key")
-    if not tolerates_values:
-        errors += validate_label_values(values, f"{path}.values")
     return errors
 
 

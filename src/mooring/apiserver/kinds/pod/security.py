@@ -10,15 +10,7 @@ from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.pod.options import PodOptions, every_container
-from mooring.apiserver.validation.fields import (
-    FieldError,
-    duplicate,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-    too_long,
-)
+from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.names import range_errors, validate_descending_path
 from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules, validate_enum
 from mooring.apiserver.validation.values import internal_value
@@ -66,7 +58,6 @@ _NOT_ON_WINDOWS = "cannot be set for a windows pod"
 _NOT_ON_LINUX = "windows options cannot be set for a linux pod"
 
 SYSCTL_LENGTH_MAX = 253
-LOCALHOST_PROFILE_LENGTH_MAX = 4095
 PROFILE_TYPES = sorted_enum_values("core", "AppArmorProfileType")
 LOCALHOST_PREFIX = "localhost/"
 
@@ -241,9 +232,7 @@ def validate_apparmor(profile: Document | None, path: str) -> list[FieldError]:
         errors.append(invalid(here, localhost, "must not be padded with whitespace"))
     elif not localhost:
         errors.append(required(here, "must be set when AppArmor type is Localhost"))
-    if len(localhost.encode()) > LOCALHOST_PROFILE_LENGTH_MAX:
-        errors.append(too_long(here, LOCALHOST_PROFILE_LENGTH_MAX))
-    return errors
+    return errors + struct_rules("core", "AppArmorProfile").validate(profile, path)
 
 
 def validate_seccomp_annotation(profile: str, path: str) -> list[FieldError]:

@@ -31,15 +31,7 @@ from mooring.apiserver.kinds.pod.security import (
 )
 from mooring.apiserver.kinds.pod.volumes import validated_volumes
 from mooring.apiserver.validation.addresses import validate_ip
-from mooring.apiserver.validation.fields import (
-    FieldError,
-    duplicate,
-    forbidden,
-    invalid,
-    not_found,
-    required,
-    too_long,
-)
+from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, invalid, not_found, required
 from mooring.apiserver.validation.metadata import validate_labels
 from mooring.apiserver.validation.names import (
     dns_label_errors,
@@ -54,7 +46,6 @@ _POD_SPEC = struct_rules("core", "PodSpec")
 NAME_SERVERS_MAX = 3
 SEARCH_PATHS_MAX = 32
 SEARCH_CHARACTERS_MAX = 2048
-HOSTNAME_OVERRIDE_LENGTH_MAX = 64
 
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
@@ -119,8 +110,7 @@ def validate_host_network(spec: Document, path: str, options: PodOptions) -> lis
 
 
 def validate_hostname_override(spec: Document, path: str) -> list[FieldError]:
-    override = spec.get("hostnameOverride")
-    if override is None:
+    if spec.get("hostnameOverride") is None:
         return []
     errors: list[FieldError] = []
     here = f"{path}.hostnameOverride"
@@ -128,9 +118,7 @@ def validate_hostname_override(spec: Document, path: str) -> list[FieldError]:
         errors.append(forbidden(here, "may not be specified when setHostnameAsFQDN is true"))
     if spec.get("hostNetwork"):
         errors.append(forbidden(here, "may not be specified when hostNetwork is true"))
-    if len(override.encode()) > HOSTNAME_OVERRIDE_LENGTH_MAX:
-        errors.append(too_long(here, HOSTNAME_OVERRIDE_LENGTH_MAX))
-    return errors + [invalid(here, override, text) for text in dns_subdomain_errors(override)]
+    return errors + _POD_SPEC.validate(spec, path, "hostnameOverride")
 
 
 def validate_host_aliases(spec: Document, path: str) -> list[FieldError]:
@@ -205,8 +193,7 @@ def _validate_rest(spec: Document, path: str, options: PodOptions) -> list[Field
 def _validate_gates(spec: Document, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, gate in enumerate(spec.get("readinessGates") or ()):
-        here, kind = f"{path}.readinessGates[{index}].conditionType", gate.get("conditionType", "")
-        errors += [invalid(here, kind, text) for text in qualified_name_errors(kind)]
+        errors += struct_rules("core", "PodReadinessGate").validate(gate, f"{path}.readinessGates[{index}]")
     names: set[str] = set()
     for index, gate in enumerate(spec.get("schedulingGates") or ()):
         here, name = f"{path}.schedulingGates[{index}]", gate.get("name", "")
@@ -252,7 +239,7 @@ def _validate_file_key_volumes(spec: Document, path: str) -> list[FieldError]:
             if reference is None:
                 continue
             name = reference.get("volumeName", "")
-            volume = {each.get("name", ""): each for each in spec.get("volumes") or ()}.get(name)
+            volume = {volume.get("name", ""): volume for volume in spec.get("volumes") or ()}.get(name)
             field = f"{here}.env[{index}].valueFrom.fileKeyRef.volumeName"
             if volume is None:
                 errors.append(not_found(field, name))
@@ -349,7 +336,7 @@ def _validate_pod_spec_tolerations(text: str, path: str, options: PodOptions) ->
 
 def _validate_apparmor(container: str, profile: str, spec: Document, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    if all(each.get("name", "") != container for each, _ in every_container(spec, path)):
+    if all(candidate.get("name", "") != container for candidate, _ in every_container(spec, path)):
         errors.append(invalid(path, container, "container not found"))
     if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(LOCALHOST_PREFIX):
         errors.append(invalid(path, profile, f"invalid AppArmor profile name: {quoted(profile)}"))

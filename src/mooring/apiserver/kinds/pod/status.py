@@ -13,28 +13,15 @@ from mooring.apiserver.kinds.pod.options import PodOptions
 from mooring.apiserver.kinds.pod.security import validate_id
 from mooring.apiserver.kinds.pod.spec import validate_pod_annotations_update
 from mooring.apiserver.validation.addresses import are_of_both_families, parse_ip, validate_ip
-from mooring.apiserver.validation.fields import (
-    FieldError,
-    duplicate,
-    forbidden,
-    internal,
-    invalid,
-    required,
-    too_long,
-)
+from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, internal, invalid, required
 from mooring.apiserver.validation.metadata import validate_immutable
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors, qualified_name_errors
-from mooring.apiserver.validation.schema_rules import enum_values, struct_rules, validate_enum
+from mooring.apiserver.validation.schema_rules import enum_values, struct_rules
 from mooring.apiserver.validation.values import internal_values
 
 _CLAIM_STATUS = struct_rules("core", "PodResourceClaimStatus")
 _EXTENDED_CLAIM_STATUS = struct_rules("core", "PodExtendedResourceClaimStatus")
-
 _RESTART_POLICIES = enum_values("core", "RestartPolicy")
-
-HEALTH_MESSAGE_LENGTH_MAX = 1024
-
-_HEALTHS = ("Healthy", "Unhealthy", "Unknown")
 
 _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 _STATUSES = (
@@ -71,7 +58,9 @@ def validate_extended_claim(status: Document | None, spec: Document) -> list[Fie
     mappings = status.get("requestMappings") or ()
     errors = [] if mappings else [required(f"{path}.requestMappings", "at least one request mapping is required")]
     containers = {
-        each.get("name", ""): each for kind in ("initContainers", "containers") for each in spec.get(kind) or ()
+        container.get("name", ""): container
+        for kind in ("initContainers", "containers")
+        for container in spec.get(kind) or ()
     }
     seen: set[tuple[str, str, str]] = set()
     for index, mapping in enumerate(mappings):
@@ -100,10 +89,12 @@ def validate_allocated_resources(status: Document, spec: Document) -> list[Field
     """Field errors of `allocatedResourcesStatus` of containers."""
     errors: list[FieldError] = []
     for field, kind in (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")):
-        for index, each in enumerate(status.get(field) or ()):
-            container = next((c for c in spec.get(kind) or () if c.get("name", "") == each.get("name", "")), None)
+        for index, container_status in enumerate(status.get(field) or ()):
+            container = next(
+                (c for c in spec.get(kind) or () if c.get("name", "") == container_status.get("name", "")), None
+            )
             here = f"status.{field}[{index}].allocatedResourcesStatus"
-            errors += _validate_allocations(each.get("allocatedResourcesStatus") or (), container, here)
+            errors += _validate_allocations(container_status.get("allocatedResourcesStatus") or (), container, here)
     for index, ephemeral_container_status in enumerate(status.get("ephemeralContainerStatuses") or ()):
         if ephemeral_container_status.get("allocatedResourcesStatus"):
             here = f"status.ephemeralContainerStatuses[{index}].allocatedResourcesStatus"
@@ -144,13 +135,9 @@ def _validate_allocation_name(name: str, container: Document, path: str) -> list
 
 
 def _validate_health(resource: Document, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    health, message = resource.get("health", ""), resource.get("message")
-    errors += validate_enum(health, _HEALTHS, f"{path}.health")
-    if message is not None and not message:
+    errors = struct_rules("core", "ResourceHealth").validate(resource, path)
+    if resource.get("message") == "":
         errors.append(required(f"{path}.message", "must be non-empty if specified"))
-    elif message is not None and len(message.encode()) > HEALTH_MESSAGE_LENGTH_MAX:
-        errors.append(too_long(f"{path}.message", HEALTH_MESSAGE_LENGTH_MAX))
     return errors
 
 
@@ -245,8 +232,8 @@ def _rule_applies(rule: Document, exit_code: int) -> bool:
 
 
 def _validate_pod_status_addresses(status: Document, old_status: Document, field: str) -> list[FieldError]:
-    addresses = [each.get("ip", "") for each in status.get(field) or ()]
-    known = [each.get("ip", "") for each in old_status.get(field) or ()]
+    addresses = [address.get("ip", "") for address in status.get(field) or ()]
+    known = [address.get("ip", "") for address in old_status.get(field) or ()]
     errors: list[FieldError] = []
     for index, address in enumerate(addresses):
         errors += validate_ip(address, f"status.{field}[{index}]", known)

@@ -37,7 +37,7 @@ from mooring.apiserver.kinds.pod.update import (
 )
 from mooring.apiserver.kinds.pod.warnings import name_warnings, pod_spec_warnings
 from mooring.apiserver.registry.spec_cache import SpecCache, SpecInputs, ValidationResult
-from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.strategy import StatusStrategy, Strategy, keep, keep_metadata
 from mooring.apiserver.tables import AGE, NAME, NONE, Cell, KindTable, age, column, since, wide
 from mooring.apiserver.validation.addresses import ip_warnings
 from mooring.apiserver.validation.fields import FieldError
@@ -219,15 +219,6 @@ POD_TABLE = KindTable(
 )
 
 
-_KEPT_METADATA = (
-    "deletionTimestamp",
-    "generation",
-    "selfLink",
-    "labels",
-    "annotations",
-    "finalizers",
-    "ownerReferences",
-)
 _ENDED = ("Failed", "Succeeded")
 
 
@@ -269,7 +260,7 @@ class PodStrategy(Strategy):
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["metadata"]["generation"] = 1
         given = (obj.get("status") or {}).get("qosClass")  # as in Kubernetes, a given class is not computed again
-        obj["status"] = _first_status(given or quality_of_service(obj["spec"]))
+        obj["status"] = {"phase": "Pending", "qosClass": given or quality_of_service(obj["spec"])}
         drop_disabled_spec_fields(obj["spec"], None)
         note_gates(obj, call.now)
         merge_label_keys(obj)
@@ -277,7 +268,7 @@ class PodStrategy(Strategy):
 
     def validate_create(self, obj: Document, call: Call) -> ValidationResult:
         """One lookup in the spec cache gives both the errors and the warnings of the spec."""
-        of_spec = self._validated_spec(obj)
+        of_spec = self.specs.validated(_spec_inputs(obj), _validated)
         errors = [*self.validate_meta(obj), *of_spec.errors]
         return ValidationResult(errors, () if errors else [*_pod_name_warnings(obj), *of_spec.warnings])
 
@@ -286,9 +277,6 @@ class PodStrategy(Strategy):
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return [*self.validate_create(obj, call).warnings]
-
-    def _validated_spec(self, obj: Document) -> ValidationResult:
-        return self.specs.validated(_spec_inputs(obj), _validated)
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         keep(obj, old, "status")
@@ -353,8 +341,8 @@ class PodStatusStrategy(StatusStrategy):
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         warnings: list[str] = []
         for field in ("podIPs", "hostIPs"):
-            for index, each in enumerate(obj["status"].get(field) or ()):
-                warnings += ip_warnings(each.get("ip", ""), f"status.{field}[{index}].ip")
+            for index, address in enumerate(obj["status"].get(field) or ()):
+                warnings += ip_warnings(address.get("ip", ""), f"status.{field}[{index}].ip")
         return warnings
 
 
@@ -412,10 +400,6 @@ class PodResizeStrategy(StatusStrategy):
         return errors + validate_resize(obj, old, options_after(old, is_pod=True))
 
 
-def _first_status(quality: str) -> Document:
-    return {"phase": "Pending", "qosClass": quality}
-
-
 def _spec_inputs(pod: Document) -> SpecInputs:
     """Inputs of the spec's validation besides the spec: annotations, and the name if claims use it."""
     spec, metadata = pod["spec"], pod["metadata"]
@@ -439,8 +423,7 @@ def _pod_name_warnings(pod: Document) -> list[str]:
 
 def _keep_all_but_spec(obj: Document, old: Document) -> None:
     keep(obj, old, "status")
-    for field in _KEPT_METADATA:
-        keep(obj["metadata"], old["metadata"], field)
+    keep_metadata(obj, old)
 
 
 def _keep_condition_generations(conditions: Sequence[Document], old: Sequence[Document]) -> None:

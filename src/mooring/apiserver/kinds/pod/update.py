@@ -14,11 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.api.labels import label_value_errors
 from mooring.api.resources import HUGE_PAGES_PREFIX
 from mooring.apiserver.kinds.pod.options import STRICT, STRICT_POD, PodOptions, every_container
 from mooring.apiserver.kinds.pod.resources import is_whole_pages, quality_of_service
 from mooring.apiserver.kinds.pod.scheduling import (
+    has_invalid_node_values,
+    required_node_selector,
     validate_added_tolerations,
     validate_match_label_keys,
     validate_term_selectors,
@@ -33,6 +34,7 @@ from mooring.apiserver.kinds.pod.spec import (
     validate_pod_annotations,
     validate_pod_annotations_update,
 )
+from mooring.apiserver.strategy import keep
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, required
 from mooring.apiserver.validation.names import range_errors, validate_unreserved_path
 from mooring.apiserver.validation.selectors import validate_label_selector
@@ -56,7 +58,7 @@ def options_after(old: Document | None, is_pod: bool) -> PodOptions:
         is_pod=is_pod,
         tolerates_deletion_cost=not has_valid_deletion_cost(old.get("metadata", {}).get("annotations") or {}),
         tolerates_affinity_selectors=any(validate_term_selectors(term, "") for term in _affinity_terms(spec)),
-        tolerates_node_affinity_values=_has_invalid_node_values(spec),
+        tolerates_node_affinity_values=has_invalid_node_values(required_node_selector(spec)),
         tolerates_spread_selectors=any(
             validate_label_selector(constraint.get("labelSelector"), "") for constraint in constraints
         ),
@@ -84,17 +86,6 @@ def _affinity_terms(spec: Document) -> Iterator[Document]:
         yield from terms.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
         for weighted in terms.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
             yield weighted.get("podAffinityTerm") or {}
-
-
-def _has_invalid_node_values(spec: Document) -> bool:
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    wanted = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-    return any(
-        label_value_errors(value)
-        for term in wanted.get("nodeSelectorTerms") or ()
-        for expression in term.get("matchExpressions") or ()
-        for value in expression.get("values") or ()
-    )
 
 
 def _has_broken_pages(spec: Document) -> bool:
@@ -220,9 +211,9 @@ def _validate_other_changes(spec: Document, old: Document) -> list[FieldError]:
             pairs = zip(rest[kind], old[kind], strict=True)
             rest[kind] = [{**container, "image": was.get("image", "")} for container, was in pairs]
     for field in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
-        _take_back(rest, old, field)
+        keep(rest, old, field)
     if old.get("terminationGracePeriodSeconds", 0) < 0 and rest.get("terminationGracePeriodSeconds") == 1:
-        _take_back(rest, old, "terminationGracePeriodSeconds")
+        keep(rest, old, "terminationGracePeriodSeconds")
     errors: list[FieldError] = []
     if old.get("schedulingGates"):
         errors += _validate_node_selector(rest, old)
@@ -235,7 +226,7 @@ def _validate_other_changes(spec: Document, old: Document) -> list[FieldError]:
 
 def _validate_node_selector(rest: Document, old: Document) -> list[FieldError]:
     new_selector, old_selector = rest.get("nodeSelector") or {}, old.get("nodeSelector") or {}
-    _take_back(rest, old, "nodeSelector")
+    keep(rest, old, "nodeSelector")
     if all(new_selector.get(key) == value for key, value in old_selector.items()):
         return []
     detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
@@ -282,13 +273,6 @@ def _has_only_additions(new: Document, old: Document) -> bool:
         # An empty term matches no node; anything in it would match more.
         return not any(new.get(field) for field in fields)
     return all((new.get(field) or [])[: len(old[field])] == old[field] for field in fields if old.get(field))
-
-
-def _take_back(rest: Document, old: Document, field: str) -> None:
-    if field in old:
-        rest[field] = old[field]
-    else:
-        rest.pop(field, None)
 
 
 def validate_ephemeral_containers_update(pod: Document, old: Document, options: PodOptions) -> list[FieldError]:

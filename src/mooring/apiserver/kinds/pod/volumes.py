@@ -22,11 +22,7 @@ from mooring.apiserver.kinds.pod.options import PodOptions
 from mooring.apiserver.kinds.volume_sources import NAMED_SOURCES, validate_csi, validate_host_path
 from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, invalid, required
 from mooring.apiserver.validation.metadata import validate_annotations, validate_labels
-from mooring.apiserver.validation.names import (
-    dns_subdomain_errors,
-    validate_file_mode,
-    validate_unreserved_path,
-)
+from mooring.apiserver.validation.names import dns_subdomain_errors, validate_file_mode, validate_unreserved_path
 from mooring.apiserver.validation.schema_rules import struct_rules
 
 TOKEN_LIFE_S_MIN = 600
@@ -120,12 +116,8 @@ def validate_keys(items: Sequence[Document], path: str) -> list[FieldError]:
     """Field errors of the keys that become files."""
     errors: list[FieldError] = []
     for index, item in enumerate(items):
-        errors += validate_key(item, f"{path}[{index}]")
+        errors += _KEY_TO_PATH.validate(item, f"{path}[{index}]")
     return errors
-
-
-def validate_key(item: Document, path: str) -> list[FieldError]:
-    return _KEY_TO_PATH.validate(item, path)
 
 
 def validate_downward_file(file: Document, path: str) -> list[FieldError]:
@@ -166,7 +158,7 @@ def _validate_object(projection: Document, taken: set[str], here: str, path: str
     name = projection.get("name", "")
     errors = _SECRET_PROJECTION.validate(projection, here, "name")
     for index, item in enumerate(projection.get("items") or ()):
-        errors += validate_key(item, f"{here}.items[{index}]")
+        errors += _KEY_TO_PATH.validate(item, f"{here}.items[{index}]")
         errors += _validate_clashes(item.get("path", ""), name, taken, path)
     return errors
 
@@ -211,7 +203,9 @@ def validated_volumes(
         return usable, []
     errors: list[FieldError] = []
     pod_name = (metadata or {}).get("name", "")
-    made = {f"{pod_name}-{each.get('name', '')}" for each in volumes if pod_name and each.get("ephemeral") is not None}
+    made = {
+        f"{pod_name}-{volume.get('name', '')}" for volume in volumes if pod_name and volume.get("ephemeral") is not None
+    }
     for index, volume in enumerate(volumes):
         here, name = f"{path}[{index}]", volume.get("name", "")
         own = _validate_volume_source(volume, name, pod_name, here, options)
@@ -239,7 +233,7 @@ def _validate_volume_source(
         if limit is not None and quantity_nano(limit) < 0:
             errors.append(forbidden(f"{path}.emptyDir.sizeLimit", "SizeLimit field must be a valid resource quantity"))
     # Almost every volume is a name and one source: then there is no order to keep.
-    for kind in _ORDER if len(volume) > 2 else [each for each in volume if each in _VOLUME_KINDS]:
+    for kind in _ORDER if len(volume) > 2 else [field for field in volume if field in _VOLUME_KINDS]:
         source = volume.get(kind)
         if source is None:
             continue

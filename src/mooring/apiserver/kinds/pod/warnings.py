@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.api.labels import label_value_errors
 from mooring.api.quantity import quantity_milli
-from mooring.apiserver.kinds.node import DEPRECATED_NODE_LABELS
+from mooring.apiserver.kinds.node import DEPRECATED_NODE_LABELS, node_selector_term_warnings
 from mooring.apiserver.kinds.persistent_volume_claim import claim_spec_warnings
 from mooring.apiserver.kinds.pod.options import every_container
 from mooring.apiserver.kinds.pod.security import apparmor_of_annotation
@@ -250,26 +249,10 @@ def _node_label_warnings(spec: Document, path: str) -> list[str]:
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     here = f"{path}.affinity.nodeAffinity"
     for index, term in enumerate((affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()):
-        warnings += _node_term_warnings(term, f"{here}.{_REQUIRED}.nodeSelectorTerms[{index}]", False)
+        warnings += node_selector_term_warnings(term, f"{here}.{_REQUIRED}.nodeSelectorTerms[{index}]")
     for index, weighted in enumerate(affinity.get(_PREFERRED) or ()):
         place = f"{here}.{_PREFERRED}[{index}].preference"
-        warnings += _node_term_warnings(weighted.get("preference") or {}, place, True)
-    return warnings
-
-
-def _node_term_warnings(term: Document, path: str, checks_values: bool) -> list[str]:
-    """Warnings about a term that selects nodes."""
-    warnings: list[str] = []
-    for index, expression in enumerate(term.get("matchExpressions") or ()):
-        here, key = f"{path}.matchExpressions[{index}]", expression.get("key", "")
-        if key in DEPRECATED_NODE_LABELS:
-            warnings.append(f"{here}.key: {key} is {DEPRECATED_NODE_LABELS[key]}")
-        if checks_values:
-            warnings += [
-                f"{here}.values[{position}]: {value} is invalid, {text}"
-                for position, value in enumerate(expression.get("values") or ())
-                for text in label_value_errors(value)
-            ]
+        warnings += node_selector_term_warnings(weighted.get("preference") or {}, place, checks_values=True)
     return warnings
 
 

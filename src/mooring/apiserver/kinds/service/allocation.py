@@ -166,15 +166,9 @@ ADDRESS_RANGE = IPv4Network("10.96.0.0/16")
 class ServiceAllocator:
     """Allocates addresses and ports."""
 
-    def __init__(
-        self,
-        services: Iterable[Document],
-        entropy: Entropy,
-        addresses: IPv4Network = ADDRESS_RANGE,
-        ports: tuple[int, int] = (PORT_FIRST, PORT_LAST),
-    ) -> None:
-        self.addresses = ServiceAddresses(addresses)
-        self.ports = ServicePorts(*ports)
+    def __init__(self, services: Iterable[Document], entropy: Entropy) -> None:
+        self.addresses = ServiceAddresses(ADDRESS_RANGE)
+        self.ports = ServicePorts(PORT_FIRST, PORT_LAST)
         self.entropy = entropy
         for service in services:
             self._learn(service)
@@ -403,7 +397,7 @@ def _held_addresses(spec: Document) -> list[IPv4Address]:
     if spec.get("type") == "ExternalName" or is_headless(spec):
         return []
     parsed = [parse_ip(ip) for ip in spec.get("clusterIPs") or ()]
-    return [each.ip for each in parsed if each is not None and isinstance(each.ip, IPv4Address)]
+    return [address.ip for address in parsed if address is not None and isinstance(address.ip, IPv4Address)]
 
 
 def _held_ports(spec: Document) -> list[int]:

@@ -60,7 +60,7 @@ def _external_address_cell(spec: Document, status: Document) -> str:
             return ",".join(given) or NONE
         case "LoadBalancer":
             ingress = (status.get("loadBalancer") or {}).get("ingress") or ()
-            balancers = {each.get("ip") or each.get("hostname") for each in ingress}
+            balancers = {point.get("ip") or point.get("hostname") for point in ingress}
             return ",".join([*sorted(address for address in balancers if address), *given]) or "<pending>"
         case "ExternalName":
             return str(spec.get("externalName", ""))
@@ -129,9 +129,6 @@ def _external_warnings(spec: Document, is_headless: bool) -> list[str]:
 class ServiceStatusStrategy(StatusStrategy):
     """Strategy of the status: the addresses of a load balancer."""
 
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_balancer_status(obj, old)
-
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         return balancer_status_warnings(obj)
 
@@ -188,7 +185,7 @@ class ServiceStrategy(Strategy):
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_service(obj, None)
 
-    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+    def warnings(self, obj: Document) -> list[str]:
         return service_warnings(obj)
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
@@ -205,8 +202,8 @@ class ServiceStrategy(Strategy):
             errors.append(forbidden("spec.healthCheckNodePort", "field is immutable"))
         return errors + validate_service(obj, old)
 
-    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return service_warnings(obj)
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        return validate_balancer_status(obj, old)
 
     def selectable_fields(self, obj: Document) -> dict[str, str]:
         spec = obj["spec"]

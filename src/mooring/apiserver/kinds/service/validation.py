@@ -36,11 +36,7 @@ from mooring.apiserver.validation.names import (
     port_name_errors,
     port_number_errors,
 )
-from mooring.apiserver.validation.schema_rules import (
-    sorted_enum_values,
-    struct_rules,
-    validate_enum,
-)
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules, validate_enum
 
 _PORT = struct_rules("core", "ServicePort")
 _SPEC = struct_rules("core", "ServiceSpec")
@@ -52,7 +48,6 @@ BALANCER_IP_MODES = ("Proxy", "VIP")
 _ONCE_SET = "may not change once set"
 
 TYPES = sorted_enum_values("core", "ServiceType")
-TRAFFIC_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 CLIENT_IP_TIMEOUT_S_MAX = 86_400
 TOPOLOGY_HINTS = "service.kubernetes.io/topology-aware-hints"
 TOPOLOGY_MODE = "service.kubernetes.io/topology-mode"
@@ -142,7 +137,7 @@ def validate_balancer_status(service: Document, old: Document) -> list[FieldErro
     ingresses = (service["status"].get("loadBalancer") or {}).get("ingress") or ()
     if ingresses and service["spec"].get("type") != "LoadBalancer":
         return [forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")]
-    known = [each["ip"] for each in (old["status"].get("loadBalancer") or {}).get("ingress") or () if each.get("ip")]
+    known = [point["ip"] for point in (old["status"].get("loadBalancer") or {}).get("ingress") or () if point.get("ip")]
     return [
         error
         for index, ingress in enumerate(ingresses)
@@ -226,9 +221,7 @@ def validate_service(service: Document, old: Document | None) -> list[FieldError
     errors += validate_balancer_class(spec)
     errors += _validate_external_traffic(spec)
     errors += _validate_internal_traffic(spec)
-    distribution = spec.get("trafficDistribution")
-    errors += validate_enum(distribution, TRAFFIC_DISTRIBUTIONS, "spec.trafficDistribution")
-    return errors
+    return errors + _SPEC.validate(spec, "spec", "trafficDistribution")
 
 
 def needs_health_check(spec: Document) -> bool:

@@ -110,7 +110,7 @@ class ShimProcess:
         self._reports = process.stdout
 
     @classmethod
-    async def start(cls, wanted: ShimConfig) -> ShimProcess:
+    async def start(cls, config: ShimConfig) -> ShimProcess:
         """Raises `OSError` if no process can be created."""
         process = await asyncio.create_subprocess_exec(
             # Without site-packages, whose lookup would take most of the start.
@@ -123,7 +123,7 @@ class ShimProcess:
             limit=_REPORT_BYTES_MAX,
         )
         shim = cls(process)
-        shim._send(wanted)
+        shim._send(config)
         return shim
 
     async def reports(self) -> AsyncIterator[ShimReport]:

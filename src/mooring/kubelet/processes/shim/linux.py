@@ -25,7 +25,7 @@ Message = dict[str, Any]
 
 
 def spawn(
-    command: list[str], wanted: Message, outputs: tuple[int, int], errors: int, user_namespace: int | None
+    command: list[str], config: Message, outputs: tuple[int, int], errors: int, user_namespace: int | None
 ) -> int:
     """Fork, and become the command in the child. Why that failed is written to `errors`.
 
@@ -39,16 +39,16 @@ def spawn(
         try:
             for end in (pids, go_end):
                 os.close(end)
-            _prepare(wanted, outputs, parent)
-            sandbox = {**wanted["sandbox"], "pids": pids_end, "go": go}
-            enter(command, wanted["environment"], sandbox, user_namespace)
+            _prepare(config, outputs, parent)
+            sandbox = {**config["sandbox"], "pids": pids_end, "go": go}
+            enter(command, config["environment"], sandbox, user_namespace)
         except BaseException as error:  # a child must never return
             os.write(errors, f"{error}\n".encode("utf-8", "surrogateescape"))
             os._exit(EXIT_CODE)
     for end in (pids_end, go):
         os.close(end)
     try:
-        return _adopted(pid, pids, go_end) if wanted["sandbox"]["has_pid_namespace"] else pid
+        return _adopted(pid, pids, go_end) if config["sandbox"]["has_pid_namespace"] else pid
     finally:
         for end in (pids, go_end):
             os.close(end)
@@ -65,12 +65,12 @@ def _adopted(pid: int, pids: int, go: int) -> int:
     return int(child)
 
 
-def _prepare(wanted: Message, outputs: tuple[int, int], parent: int) -> None:
+def _prepare(config: Message, outputs: tuple[int, int], parent: int) -> None:
     os.setsid()
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(EXIT_CODE)
-    for directory in wanted["cgroups"]:
+    for directory in config["cgroups"]:
         with open(f"{directory}/cgroup.procs", "w", encoding="ascii") as file:
             file.write(str(os.getpid()))
     signal.set_wakeup_fd(-1)

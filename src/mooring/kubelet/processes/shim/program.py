@@ -71,9 +71,9 @@ class ExecCommand:
 class Shim:
     """One container, from start to end."""
 
-    def __init__(self, wanted: Message) -> None:
-        self._wanted = wanted
-        self._log = LogFile(wanted["log"], wanted.get("log_bytes_max", LOG_BYTES_MAX))
+    def __init__(self, config: Message) -> None:
+        self._config = config
+        self._log = LogFile(config["log"], config.get("log_bytes_max", LOG_BYTES_MAX))
         self._pid = 0
         self._streams: dict[int, str] = {}
         self._commands: dict[int, ExecCommand] = {}
@@ -112,15 +112,15 @@ class Shim:
 
     def _start(self) -> str:
         """Start the process. Returns why that failed."""
-        wanted = self._wanted
+        config = self._config
         try:
-            self._user_namespace = open_user_namespace(wanted["sandbox"])
+            self._user_namespace = open_user_namespace(config["sandbox"])
         except OSError as failure:
             return str(failure)
         out, out_end = os.pipe()
         err, err_end = os.pipe()
         why, why_end = os.pipe()
-        self._pid = spawn(wanted["command"], wanted, (out_end, err_end), why_end, self._user_namespace)
+        self._pid = spawn(config["command"], config, (out_end, err_end), why_end, self._user_namespace)
         for end in (out_end, err_end, why_end):
             os.close(end)
         self._write_record()
@@ -149,7 +149,7 @@ class Shim:
 
     def _write_record(self) -> None:
         """Record the process, for `stale_processes`."""
-        path = self._wanted["record"]
+        path = self._config["record"]
         record = {"pid": self._pid, "started": start_ticks(self._pid), "boot": boot_id()}
         with open(f"{path}.new", "w", encoding="utf-8") as file:
             json.dump(record, file)
@@ -223,10 +223,10 @@ class Shim:
     def _run_command(self, message: Message) -> None:
         output, output_end = os.pipe()
         errors, errors_end = os.pipe()
-        has_namespaces = self._wanted["sandbox"]["level"] != NONE
-        sandbox = {**self._wanted["sandbox"], "mounts": [], "joins": self._pid if has_namespaces else 0}
-        wanted = {**self._wanted, "sandbox": sandbox}
-        pid = spawn(message["command"], wanted, (output_end, output_end), errors_end, self._user_namespace)
+        has_namespaces = self._config["sandbox"]["level"] != NONE
+        sandbox = {**self._config["sandbox"], "mounts": [], "joins": self._pid if has_namespaces else 0}
+        desired = {**self._config, "sandbox": sandbox}
+        pid = spawn(message["command"], desired, (output_end, output_end), errors_end, self._user_namespace)
         os.close(output_end)
         os.close(errors_end)
         for end in (output, errors):
@@ -284,7 +284,7 @@ class Shim:
     def _kill_everything(self) -> None:
         """Kill the process group, the cgroup, and all descendants."""
         for _ in range(KILL_ROUNDS_MAX):
-            for path in self._wanted["kill_files"]:
+            for path in self._config["kill_files"]:
                 with suppress(OSError), open(path, "w", encoding="ascii") as file:
                     file.write("1")
             if self._status is None:
@@ -310,17 +310,17 @@ class Shim:
         return {
             "exited": code if code >= 0 else 128 - code,
             "signal": max(0, -code),
-            "is_out_of_memory": any(has_oom_kill(path) for path in self._wanted["oom_files"]),
+            "is_out_of_memory": any(has_oom_kill(path) for path in self._config["oom_files"]),
             "at": finished_s,
         }
 
     def _end(self, message: Message) -> None:
         self._log.close()
-        for directory in self._wanted["cgroups"]:
+        for directory in self._config["cgroups"]:
             with suppress(OSError):
                 os.rmdir(directory)
         with suppress(OSError):
-            os.unlink(self._wanted["record"])
+            os.unlink(self._config["record"])
         self._report(message)
 
     def _report(self, message: Message) -> None:

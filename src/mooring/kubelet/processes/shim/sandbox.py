@@ -307,10 +307,10 @@ class MountNamespace:
         """Everything but volumes, /proc and /dev."""
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
             fields = [line.split(" ") for line in file]
-        points = {each[0]: each[4] for each in fields}
+        points = {field[0]: field[4] for field in fields}
         # A mount that another one covers is its parent, at the same point.
-        covered = {each[1] for each in fields if points.get(each[1]) == each[4]}
-        seen = [(_unescaped(each[4]), each[5].split(",")) for each in fields if each[0] not in covered]
+        covered = {field[1] for field in fields if points.get(field[1]) == field[4]}
+        seen = [(_unescaped(field[4]), field[5].split(",")) for field in fields if field[0] not in covered]
         kept = (*self._volumes, *_ALWAYS_WRITABLE)
         writable = [point for point, options in seen if "rw" in options and any(_is_below(point, one) for one in kept)]
         _set_attributes(_AT_FDCWD, b"/", _AT_RECURSIVE, _MOUNT_ATTR_RDONLY)
@@ -389,14 +389,14 @@ def _cloned(source: str, is_read_only: bool, user_namespace: int | None) -> tupl
 def _set_attributes(
     directory: int, path: bytes, flags: int, attributes: int, user_namespace: int = 0, cleared: int = 0
 ) -> None:
-    wanted = _Attributes(attributes, cleared, 0, user_namespace)
+    changes = _Attributes(attributes, cleared, 0, user_namespace)
     result = libc.syscall(
         _MOUNT_SETATTR,
         ctypes.c_long(directory),
         path,
         ctypes.c_long(flags),
-        ctypes.byref(wanted),
-        ctypes.c_size_t(ctypes.sizeof(wanted)),
+        ctypes.byref(changes),
+        ctypes.c_size_t(ctypes.sizeof(changes)),
     )
     check(result, f"mount_setattr {os.fsdecode(path)}".rstrip())
 

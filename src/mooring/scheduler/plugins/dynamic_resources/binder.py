@@ -211,7 +211,7 @@ class ClaimBinder:
         """Deletes a claim that the scheduler has created. Raises `ClientError`, `ClaimBindingError`."""
 
         async def unprotect(claim: Raw) -> Raw:
-            others = [each for each in claim["metadata"].get("finalizers", ()) if each != FINALIZER]
+            others = [finalizer for finalizer in claim["metadata"].get("finalizers", ()) if finalizer != FINALIZER]
             claim["metadata"]["finalizers"] = others
             return await self._update(claim, "update resourceclaim")
 

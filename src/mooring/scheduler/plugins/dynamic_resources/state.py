@@ -30,7 +30,7 @@ from mooring.api.views.devices import (
     ResourceClaim,
     ResourceClaimSpec,
 )
-from mooring.api.views.meta import Condition, controller_of
+from mooring.api.views.meta import controller_of, find_condition
 from mooring.api.views.pod import ContainerExtendedResourceRequest, Pod, PodResourceClaim
 from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.cache.arrays import Int64s
@@ -146,14 +146,14 @@ def is_ready(claim: ResourceClaim) -> bool:
         if status is None:
             return False
         for name in result.binding_failure_conditions:
-            failed = _condition(status, name)
+            failed = find_condition(status.conditions, name)
             if failed is not None and failed.status == "True":
                 raise DeviceBindingError(
                     f"device binding failed: claim={claim.metadata.name}, reason={failed.reason}, "
                     f'message="{failed.message}"'
                 )
         for name in result.binding_conditions:
-            condition = _condition(status, name)
+            condition = find_condition(status.conditions, name)
             if condition is None or condition.status != "True":
                 return False
     return True
@@ -172,10 +172,6 @@ def _status_of(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> A
         if (status.driver, status.pool, status.device) == (result.driver, result.pool, result.device):
             return status
     return None
-
-
-def _condition(status: AllocatedDeviceStatus, name: str) -> Condition | None:
-    return next((condition for condition in status.conditions if condition.type == name), None)
 
 
 REASONS = (

@@ -270,8 +270,8 @@ class VolumeBinding(
         if reserved is None:
             return "no volumes"
         volumes, claims = [volume for volume, _ in reserved.bindings], reserved.provisions
-        if _choice(written) not in [_choice(each) for each in (*volumes, *claims)]:
-            return ", ".join(_choice(each) for each in (*volumes, *claims))
+        if _choice(written) not in [_choice(chosen) for chosen in (*volumes, *claims)]:
+            return ", ".join(_choice(chosen) for chosen in (*volumes, *claims))
         self._reserved[pod.uid] = reserved._replace(
             assumed_volumes=tuple(
                 assumed_volume

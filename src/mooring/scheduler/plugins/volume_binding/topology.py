@@ -312,7 +312,7 @@ class _ClassCapacity:
         if self._members is None:
             accessible = [self._accessible_rows(capacity.matcher) for capacity in self._capacities.values()]
             rows = np.concatenate([np.zeros(0, dtype=np.int64), *accessible])
-            places = np.repeat(np.arange(len(accessible)), [len(requirement) for requirement in accessible])
+            places = np.repeat(np.arange(len(accessible)), [len(of_capacity) for of_capacity in accessible])
             self._members = (rows, places)
         return self._members
 
