@@ -137,7 +137,7 @@ def _panel(top: float, title: str, groups: Sequence[str], bars: Sequence[tuple[i
 
 def node_map(title: str, maps: Sequence[Sequence[int]], begin: str, end: str) -> str:
     """A row for each node, a column for each sample; darker is fuller. Percent below 0: there is no node."""
-    nodes = max((len(each) for each in maps), default=0)
+    nodes = max((len(column) for column in maps), default=0)
     width, height = (WIDTH - LEFT - RIGHT) / max(len(maps), 1), (HEIGHT - TOP - BOTTOM) / max(nodes, 1)
     cells: dict[int, list[str]] = {}
     for node in range(nodes):
