@@ -211,8 +211,8 @@ def _amounts(columns: Columns, amounts: list[int]) -> dict[str, int]:
     """Amounts by resource, cpu in millicores."""
     return {
         "cpuMilli" if name == "cpu" else name: amount
-        for slot, (name, amount) in enumerate(zip(columns.resources.names, amounts))
-        if amount and slot not in (CPU_NON_ZERO, MEMORY_NON_ZERO)
+        for resource, (name, amount) in enumerate(zip(columns.resources.names, amounts))
+        if amount and resource not in (CPU_NON_ZERO, MEMORY_NON_ZERO)
     }
 
 

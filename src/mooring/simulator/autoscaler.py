@@ -65,10 +65,10 @@ GPU_SUFFIX = "/gpu"
 def utilization(engine: Engine, name: str) -> float:
     """The requested share of a node."""
     resources, row = engine.columns.resources, engine.columns.row_of[name]
-    gpus = [slot for slot, resource in enumerate(resources.names) if resource.endswith(GPU_SUFFIX)]
-    slots = [slot for slot in gpus if resources.allocatable[slot, row]] or [CPU, MEMORY]
-    offered = [(slot, int(resources.allocatable[slot, row])) for slot in slots]
-    return max((int(resources.used[slot, row]) / amount for slot, amount in offered if amount), default=0.0)
+    gpus = [index for index, resource in enumerate(resources.names) if resource.endswith(GPU_SUFFIX)]
+    indexes = [index for index in gpus if resources.allocatable[index, row]] or [CPU, MEMORY]
+    offered = [(index, int(resources.allocatable[index, row])) for index in indexes]
+    return max((int(resources.used[index, row]) / amount for index, amount in offered if amount), default=0.0)
 
 
 def has_pods(engine: Engine, name: str) -> bool:
@@ -110,8 +110,8 @@ class ScaleUpOption:
     nodes: Sequence[Node]
     pods: Sequence[PodInfo]
 
-    def requested(self, slot: int) -> int:
-        return sum(int(pod.signature.request_vector[slot]) for pod in self.pods)
+    def requested(self, index: int) -> int:
+        return sum(int(pod.signature.request_vector[index]) for pod in self.pods)
 
     def offered(self, resource: str) -> int:
         return sum(node_allocatable(node).get(resource, 0) for node in self.nodes)

@@ -217,9 +217,9 @@ class SimulationMeter:
     def _current(self) -> Figures:
         names = self._engine.columns.resources.names
         found = {
-            f"{names[slot]}_allocation_percent": 100 * float(self._used[slot]) / float(capacity)
-            for slot, capacity in enumerate(self._capacity.tolist())
-            if capacity and slot not in _NOT_MEASURED
+            f"{names[index]}_allocation_percent": 100 * float(self._used[index]) / float(capacity)
+            for index, capacity in enumerate(self._capacity.tolist())
+            if capacity and index not in _NOT_MEASURED
         }
         return {**found, "nodes_used": float(self._used_nodes)}
 
@@ -267,12 +267,12 @@ class SimulationMeter:
         node."""
         columns = self._engine.columns
         height = columns.height
-        measured = [slot for slot in range(len(columns.resources.names)) if slot not in _NOT_MEASURED]
+        measured = [index for index in range(len(columns.resources.names)) if index not in _NOT_MEASURED]
         most = np.full(height, NO_NODE, dtype=np.int8)
         most[columns.alive[:height]] = 0
-        for slot in measured:
-            capacity = columns.resources.allocatable[slot, :height]
-            used = np.minimum(100 * columns.resources.used[slot, :height] // np.maximum(capacity, 1), 100)
+        for index in measured:
+            capacity = columns.resources.allocatable[index, :height]
+            used = np.minimum(100 * columns.resources.used[index, :height] // np.maximum(capacity, 1), 100)
             np.maximum(most, used.astype(np.int8), out=most, where=columns.alive[:height] & (capacity > 0))
         return most
 

@@ -1,4 +1,4 @@
-"""Resource columns: slots, request vectors, allocatable amounts."""
+"""Resource columns: indexes, request vectors, allocatable amounts."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ GPU, FPGA = "example.com/gpu", "example.com/fpga"
 
 
 @pytest.mark.parametrize(
-    ("name", "slot"), [("cpu", CPU), ("memory", MEMORY), ("ephemeral-storage", EPHEMERAL_STORAGE), ("pods", PODS)]
+    ("name", "index"), [("cpu", CPU), ("memory", MEMORY), ("ephemeral-storage", EPHEMERAL_STORAGE), ("pods", PODS)]
 )
-def test_fixed_slots_of_resources(name: str, slot: int) -> None:
-    assert ResourceColumns(4).slot(name) == slot
+def test_fixed_indexes_of_resources(name: str, index: int) -> None:
+    assert ResourceColumns(4).index_of(name) == index
 
 
 def test_other_resources_get_a_line_when_they_are_first_seen() -> None:
     resources = ResourceColumns(4)
-    gpu, fpga = resources.slot(GPU), resources.slot(FPGA)
-    assert resources.slot(GPU) == gpu != fpga == resources.slot(FPGA)
+    gpu, fpga = resources.index_of(GPU), resources.index_of(FPGA)
+    assert resources.index_of(GPU) == gpu != fpga == resources.index_of(FPGA)
     assert [resources.names[gpu], resources.names[fpga]] == [GPU, FPGA]
     assert resources.used.shape == resources.allocatable.shape == (8, 4)
 
@@ -44,7 +44,7 @@ def test_a_vector_is_what_one_pod_adds() -> None:
 
 def test_a_vector_ends_with_its_last_resource() -> None:
     resources = ResourceColumns(4)
-    resources.slot(GPU)
+    resources.index_of(GPU)
     vector = resources.vector({}, cpu_non_zero_milli=100, memory_non_zero=7)
     assert vector.tolist() == [0, 0, 0, 1, 100, 7]
 
@@ -75,7 +75,7 @@ def test_growing_keeps_all_lines() -> None:
     resources = ResourceColumns(4)
     resources.set_allocatable(3, {GPU: 5})
     resources.grow(100)
-    assert resources.allocatable[resources.slot(GPU), 3] == 5
+    assert resources.allocatable[resources.index_of(GPU), 3] == 5
     assert resources.used.shape[1] >= 100
 
 

@@ -1,11 +1,11 @@
 """Resources and host ports as columns: the allocatable amounts of each node, and what its pods request.
 
 `ResourceColumns` has two tables, `allocatable` and `used`, with one line for each resource and one column for each row.
-A resource gets a slot on first use. The first six slots are fixed. The two non-zero slots are cpu and memory with
+A resource gets an index on first use. The first six indexes are fixed. The two non-zero indexes are cpu and memory with
 kube-scheduler's defaults for containers without requests: scores read them, filters read the real requests. They are in
 the same table, so that placing a pod is one addition.
 
-1. `used[slot, row]` is the sum over the pods of the row. The pods slot counts them.
+1. `used[index, row]` is the sum over the pods of the row. The one of `PODS` counts them.
 2. Amounts are int64: cpu in milli, everything else in units, rounded as in kube-scheduler.
 
 `PortColumns` has the rows where a host port is taken, by address. The address 0.0.0.0 conflicts with every address, any
@@ -42,50 +42,50 @@ class ResourceColumns:
 
     def __init__(self, capacity: int) -> None:
         self.names: list[str] = list(_FIXED_NAMES)
-        self._slot_of = {name: slot for slot, name in enumerate(_FIXED_NAMES[:4])}
+        self._indexes = {name: index for index, name in enumerate(_FIXED_NAMES[:4])}
         self.allocatable: Int64s = np.zeros((len(_FIXED_NAMES), capacity), dtype=np.int64)
         self.used: Int64s = np.zeros((len(_FIXED_NAMES), capacity), dtype=np.int64)
         self._bounds: dict[int, tuple[int, int]] = {}
         self._divisors: dict[int, Float64s] = {}
         self._last_row: tuple[int, list[int], list[int]] = (-1, [], [])
 
-    def slot(self, name: str) -> int:
+    def index_of(self, name: str) -> int:
         """The line of a resource, created on first use."""
-        slot = self._slot_of.get(name)
-        if slot is None:
-            slot = self._slot_of[name] = len(self.names)
+        index = self._indexes.get(name)
+        if index is None:
+            index = self._indexes[name] = len(self.names)
             self.names.append(name)
             line = np.zeros((1, self.used.shape[1]), dtype=np.int64)
             self.allocatable = np.concatenate([self.allocatable, line])
             self.used = np.concatenate([self.used, line])
             self._last_row = (-1, [], [])
-        return slot
+        return index
 
     def vector(self, requests: Mapping[str, int], cpu_non_zero_milli: int, memory_non_zero: int) -> Int64s:
-        """What one pod adds to `used`: a number for each slot up to the last one that is not zero."""
-        amounts = {self.slot(name): amount for name, amount in requests.items()}
+        """What one pod adds to `used`: a number for each index up to the last one that is not zero."""
+        amounts = {self.index_of(name): amount for name, amount in requests.items()}
         amounts |= {PODS: 1, CPU_NON_ZERO: cpu_non_zero_milli, MEMORY_NON_ZERO: memory_non_zero}
         vector = np.zeros(max(amounts) + 1, dtype=np.int64)
-        for slot, amount in amounts.items():
-            vector[slot] = amount
+        for index, amount in amounts.items():
+            vector[index] = amount
         return vector
 
-    def bounds(self, slot: int, live_rows: Rows) -> tuple[int, int]:
+    def bounds(self, index: int, live_rows: Rows) -> tuple[int, int]:
         """The smallest and largest allocatable amount of a resource; computed again after a node changed."""
-        known = self._bounds.get(slot)
+        known = self._bounds.get(index)
         if known is None:
-            offered = self.allocatable[slot, live_rows]
-            known = self._bounds[slot] = (int(offered.min()), int(offered.max())) if len(offered) else (0, 0)
+            offered = self.allocatable[index, live_rows]
+            known = self._bounds[index] = (int(offered.min()), int(offered.max())) if len(offered) else (0, 0)
         return known
 
-    def divisors(self, slot: int) -> Float64s:
+    def divisors(self, index: int) -> Float64s:
         """Per row: the allocatable amount of a resource, at least 1, as a float; computed again after a node changed.
 
         Dividing int64 by float64 takes half the time of dividing by int64, and has the same result.
         """
-        known = self._divisors.get(slot)
+        known = self._divisors.get(index)
         if known is None:
-            known = self._divisors[slot] = np.maximum(self.allocatable[slot], 1).astype(np.float64)
+            known = self._divisors[index] = np.maximum(self.allocatable[index], 1).astype(np.float64)
         return known
 
     def at(self, row: int) -> tuple[list[int], list[int]]:
@@ -115,14 +115,14 @@ class ResourceColumns:
         np.subtract(used, vector, out=used)
 
     def set_allocatable(self, row: int, amounts: Mapping[str, int]) -> None:
-        slots = {self.slot(name): amount for name, amount in amounts.items()}
+        indexes = {self.index_of(name): amount for name, amount in amounts.items()}
         self._bounds.clear()
         self._divisors.clear()
         self._last_row = (-1, [], [])
         self.allocatable[:, row] = 0
-        for slot, amount in slots.items():
-            self.allocatable[slot, row] = amount
-        # The non-zero slots have the same allocatable amounts as cpu and memory.
+        for index, amount in indexes.items():
+            self.allocatable[index, row] = amount
+        # The non-zero indexes have the same allocatable amounts as cpu and memory.
         self.allocatable[CPU_NON_ZERO, row] = self.allocatable[CPU, row]
         self.allocatable[MEMORY_NON_ZERO, row] = self.allocatable[MEMORY, row]
 

@@ -104,8 +104,8 @@ class NodeColumns:
             self._groups[label] = _groups([_group(node, label) for node in self._nodes])
         rows, amounts, groups = self._rows, self._scheduler.engine.columns.resources, self._groups[label]
         columns = {
-            name: shares(amounts.used[slot, rows], amounts.allocatable[slot, rows]).tobytes()
-            for name, slot in (("cpu", CPU), ("memory", MEMORY), ("pods", PODS))
+            name: shares(amounts.used[index, rows], amounts.allocatable[index, rows]).tobytes()
+            for name, index in (("cpu", CPU), ("memory", MEMORY), ("pods", PODS))
         }
         return NodeTable(
             f"{self._started}-{self._position}-{label}",
@@ -142,9 +142,9 @@ def node_page(scheduler: Scheduler, name: str) -> Document | None:
         return None
     offered, used = columns.resources.at(row)
     resources = [
-        {"name": resource, "allocatable": offered[slot], "requested": used[slot]}
-        for slot, resource in enumerate(columns.resources.names)
-        if slot not in (CPU_NON_ZERO, MEMORY_NON_ZERO) and (offered[slot] or used[slot])
+        {"name": resource, "allocatable": offered[index], "requested": used[index]}
+        for index, resource in enumerate(columns.resources.names)
+        if index not in (CPU_NON_ZERO, MEMORY_NON_ZERO) and (offered[index] or used[index])
     ]
     pods = sorted(columns.pods_on[row].values(), key=lambda pod: pod.key)
     return {

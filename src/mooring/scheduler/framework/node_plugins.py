@@ -145,7 +145,7 @@ class ResourceAmounts(Mapping[str, int]):
         try:
             line = self._resources.names.index(resource)
         except ValueError:
-            return 0  # `ResourceColumns.slot` would allocate a line for every name that a plugin looks up
+            return 0  # `ResourceColumns.index_of` would allocate a line for every name that a plugin looks up
         return self._amount(self._resources, line, self._row)
 
     def __contains__(self, resource: object) -> bool:

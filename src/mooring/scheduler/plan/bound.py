@@ -32,7 +32,7 @@ _UNLIMITED = math.inf
 _TOLERANCE = 1e-6
 
 Amounts = tuple[int, ...]
-"""By slot of a resource."""
+"""By resource."""
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class _Site:
     """Nodes that take the same pods."""
 
     offered: list[int]
-    """By slot: what one node offers; of nodes that exist, what all of them have free."""
+    """By resource: what one node offers; of nodes that exist, what all of them have free."""
     groups: tuple[int, ...]
     count_max: float = 1.0
     price: float = 0.0
@@ -102,8 +102,8 @@ def fewest_used_nodes(engine: Engine) -> Bound:
     alike: dict[tuple[Amounts, tuple[int, ...]], _Site] = {}
     for row in columns.row_of.values():
         free = _free(engine, row)
-        for slot, amount in enumerate(freed.get(row, ())):
-            free[slot] += int(amount)
+        for resource, amount in enumerate(freed.get(row, ())):
+            free[resource] += int(amount)
         able = tuple(index for index, group in enumerate(problem.groups) if group.fits[row])
         if any(removal_outcome(pod) is RemovalOutcome.IS_LOST for pod in columns.pods_on[row].values()):
             fixed += 1
@@ -198,13 +198,13 @@ def _place(model: Any, problem: _Problem, counts: Sequence[Any], value: float = 
         here = {index: model.addVariable(lb=0.0, obj=value) for index in site.groups}
         for index, variable in here.items():
             placed[index].append(variable)
-        for slot, offered in enumerate(site.offered):
-            if slot in (CPU_NON_ZERO, MEMORY_NON_ZERO):
+        for resource, offered in enumerate(site.offered):
+            if resource in (CPU_NON_ZERO, MEMORY_NON_ZERO):
                 continue
             used = [
-                float(problem.groups[index].amounts[slot]) * variable
+                float(problem.groups[index].amounts[resource]) * variable
                 for index, variable in here.items()
-                if slot < len(problem.groups[index].amounts) and problem.groups[index].amounts[slot]
+                if resource < len(problem.groups[index].amounts) and problem.groups[index].amounts[resource]
             ]
             if used:
                 model.addConstr(sum(used[1:], used[0]) <= float(max(offered, 0)) * count)

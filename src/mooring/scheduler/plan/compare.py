@@ -142,13 +142,13 @@ def _shares(engine: Engine, rows: Bools, *, is_free: bool) -> dict[str, float]:
     height, resources = columns.height, columns.resources
     alive = columns.alive[:height]
     shares: dict[str, float] = {}
-    for slot, name in enumerate(resources.names):
-        offered = resources.allocatable[slot, :height][alive]
-        if slot in _NOT_COMPARED or not offered.any():
+    for index, name in enumerate(resources.names):
+        offered = resources.allocatable[index, :height][alive]
+        if index in _NOT_COMPARED or not offered.any():
             continue
-        amounts = resources.used[slot, :height]
+        amounts = resources.used[index, :height]
         if is_free:
-            amounts = np.maximum(resources.allocatable[slot, :height] - amounts, 0)
+            amounts = np.maximum(resources.allocatable[index, :height] - amounts, 0)
         shares[name] = round(100 * float(amounts[alive & rows].sum()) / float(offered.sum()), 2)
     return shares
 
@@ -177,7 +177,9 @@ def _node_shares(engine: Engine) -> dict[str, float]:
     for name, row in sorted(columns.row_of.items()):
         offered, used = columns.resources.at(row)
         parts = [
-            used[slot] / offered[slot] for slot in range(len(offered)) if slot not in _NOT_COMPARED and offered[slot]
+            used[index] / offered[index]
+            for index in range(len(offered))
+            if index not in _NOT_COMPARED and offered[index]
         ]
         shares[name] = round(max(parts, default=0.0), 4)
     return shares

@@ -311,7 +311,7 @@ def _by_use(what_if: WhatIf, names: Iterable[str]) -> list[str]:
 
     def share(name: str) -> float:
         offered, used = what_if.engine.columns.resources.at(what_if.row_of(name))
-        return max(used[slot] / max(offered[slot], 1) for slot in (CPU, MEMORY))
+        return max(used[index] / max(offered[index], 1) for index in (CPU, MEMORY))
 
     return sorted(names, key=lambda name: (share(name), name))
 
@@ -319,4 +319,4 @@ def _by_use(what_if: WhatIf, names: Iterable[str]) -> list[str]:
 def _share(what_if: WhatIf, pod: PodInfo, node_name: str) -> float:
     offered, _ = what_if.engine.columns.resources.at(what_if.row_of(node_name))
     vector = pod.signature.request_vector
-    return max(int(vector[slot]) / max(offered[slot], 1) for slot in (CPU, MEMORY))
+    return max(int(vector[index]) / max(offered[index], 1) for index in (CPU, MEMORY))

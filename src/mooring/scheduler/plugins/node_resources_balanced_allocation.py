@@ -28,7 +28,7 @@ _ALWAYS_BALANCED = ("cpu", "memory", "ephemeral-storage")
 
 
 class BalancedAllocationState(NamedTuple):
-    """The resources to balance: (slot, amount that the pod adds)."""
+    """The resources to balance: (index, amount that the pod adds)."""
 
     resources: tuple[tuple[int, int], ...]
     device_backed: frozenset[int] = frozenset()
@@ -54,34 +54,34 @@ class NodeResourcesBalancedAllocation(PreScore[BalancedAllocationState], Score[B
             return SKIP
         return BalancedAllocationState(
             tuple(
-                (self._resources.slot(name), requests.get(name, 0))
+                (self._resources.index_of(name), requests.get(name, 0))
                 for name in self._names
                 if name in _ALWAYS_BALANCED or (is_scalar_resource(name) and requests.get(name, 0))
             ),
-            self._devices.backed_slots(),
+            self._devices.backed_indexes(),
         )
 
     def score_row(self, state: BalancedAllocationState, row: int) -> int:
         if len(state.resources) > 2 or state.device_backed:
             return super().score_row(state, row)
         allocatable, used = self._resources.at(row)
-        offered = [(used[slot], added, allocatable[slot]) for slot, added in state.resources if allocatable[slot]]
+        offered = [(used[index], added, allocatable[index]) for index, added in state.resources if allocatable[index]]
         return one_balance_score(offered)
 
     def score(self, state: BalancedAllocationState, rows: Rows) -> Int64s:
         if not state.resources:
             return np.full(length_of(rows), 75, dtype=np.int64)
-        return balance_score([self._allocation(state, slot, added, rows) for slot, added in state.resources])
+        return balance_score([self._allocation(state, index, added, rows) for index, added in state.resources])
 
-    def _allocation(self, state: BalancedAllocationState, slot: int, added: int, rows: Rows) -> ResourceAllocation:
-        if slot in state.device_backed:
-            return self._devices.resource(slot, added, rows, 1)
+    def _allocation(self, state: BalancedAllocationState, index: int, added: int, rows: Rows) -> ResourceAllocation:
+        if index in state.device_backed:
+            return self._devices.resource(index, added, rows, 1)
         resources = self._resources
         return ResourceAllocation(
-            resources.used[slot][rows],
+            resources.used[index][rows],
             added,
-            resources.allocatable[slot][rows],
-            resources.divisors(slot)[rows],
+            resources.allocatable[index][rows],
+            resources.divisors(index)[rows],
             1,
-            *resources.bounds(slot, self._columns.live_rows),
+            *resources.bounds(index, self._columns.live_rows),
         )

@@ -86,7 +86,7 @@ _BINARY_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 class FitFilterState(NamedTuple):
-    """The requested slots and amounts, and the reason for each that is short."""
+    """The requested indexes and amounts, and the reason for each that is short."""
 
     requests: tuple[tuple[int, int], ...]
     reasons: tuple[Reason, ...]
@@ -95,7 +95,7 @@ class FitFilterState(NamedTuple):
 
 
 class FitScoreState(NamedTuple):
-    """What the pod adds for scoring: (slot, amount, weight) for each scored resource."""
+    """What the pod adds for scoring: (index, amount, weight) for each scored resource."""
 
     resources: tuple[tuple[int, int, int], ...]
     device_backed: frozenset[int] = frozenset()
@@ -138,14 +138,14 @@ class NodeResourcesFit(
         names = sorted(requests, key=lambda name: (_place(name), name))
         return Proceed(
             FitFilterState(
-                requests=tuple((self._resources.slot(name), requests[name]) for name in names),
+                requests=tuple((self._resources.index_of(name), requests[name]) for name in names),
                 reasons=(
                     Reason("Too many pods"),
                     *(Reason(f"Insufficient {name}") for name in names),
                     Reason(None, Code.UNRESOLVABLE),
                 ),
                 device_backed=frozenset(
-                    self._resources.slot(name) for name in names if self._devices.has_device_class(name)
+                    self._resources.index_of(name) for name in names if self._devices.has_device_class(name)
                 ),
             )
         )
@@ -156,10 +156,10 @@ class NodeResourcesFit(
     def filter(self, state: FitFilterState, rows: Rows) -> Int64s:
         allocatable, used = self._resources.allocatable, self._resources.used
         bits: Int64s = (used[PODS][rows] >= allocatable[PODS][rows]).astype(np.int64)
-        for place, (slot, amount) in enumerate(state.requests, start=1):
-            offered = allocatable[slot][rows]
-            is_short = amount > offered - used[slot][rows]
-            if slot in state.device_backed:
+        for place, (index, amount) in enumerate(state.requests, start=1):
+            offered = allocatable[index][rows]
+            is_short = amount > offered - used[index][rows]
+            if index in state.device_backed:
                 is_short &= offered > 0
             if is_short.any():
                 bits |= np.where(is_short, 1 << place, 0)
@@ -169,10 +169,12 @@ class NodeResourcesFit(
     def filter_row(self, state: FitFilterState, row: int) -> int:
         allocatable, used = self._resources.at(row)
         bits = int(used[PODS] >= allocatable[PODS])
-        for place, (slot, amount) in enumerate(state.requests, start=1):
-            if amount > allocatable[slot] - used[slot] and (allocatable[slot] > 0 or slot not in state.device_backed):
+        for place, (index, amount) in enumerate(state.requests, start=1):
+            if amount > allocatable[index] - used[index] and (
+                allocatable[index] > 0 or index not in state.device_backed
+            ):
                 bits |= 1 << place
-                if amount > allocatable[slot]:
+                if amount > allocatable[index]:
                     bits |= 1 << (len(state.reasons) - 1)
         return bits
 
@@ -187,13 +189,13 @@ class NodeResourcesFit(
         if missing_pods > 0:
             text = f"{missing_pods} more pod slot{'s' if missing_pods > 1 else ''}"
             found.append(Obstacle(self.name, ObstacleKind.POD_SLOT, text, {"missing": missing_pods}))
-        for slot, amount in state.requests:
-            offered, reserved = allocatable[slot], _requests_of(nominated, slot)
-            if not offered and slot in state.device_backed:
+        for index, amount in state.requests:
+            offered, reserved = allocatable[index], _requests_of(nominated, index)
+            if not offered and index in state.device_backed:
                 continue
-            missing = amount - (offered - used[slot] - sum(reserved.values()))
+            missing = amount - (offered - used[index] - sum(reserved.values()))
             if missing > 0:
-                found.append(_shortage(self._resources.names[slot], amount, missing, offered, reserved))
+                found.append(_shortage(self._resources.names[index], amount, missing, offered, reserved))
         return found or super().explain(state, row, bits, context)
 
     def distances(self, state: FitFilterState, rows: Int64s, bits: Int64s, context: ExplainContext) -> Distances:
@@ -208,10 +210,10 @@ class NodeResourcesFit(
         has_no_pod_slot = used[PODS, rows] + reserved[PODS] >= allocatable[PODS, rows]
         counts = has_no_pod_slot.astype(np.int64)
         sizes: Float64s = np.where(has_no_pod_slot, HARDNESS[ObstacleKind.POD_SLOT], 0.0)
-        for slot, amount in state.requests:
-            offered = allocatable[slot, rows]
-            missing = np.maximum(amount - (offered - used[slot, rows] - reserved[slot]), 0)
-            if slot in state.device_backed:
+        for index, amount in state.requests:
+            offered = allocatable[index, rows]
+            missing = np.maximum(amount - (offered - used[index, rows] - reserved[index]), 0)
+            if index in state.device_backed:
                 missing = np.where(offered == 0, 0, missing)
             never_fits = (missing > 0) & (amount > offered)
             counts += missing > 0
@@ -222,11 +224,11 @@ class NodeResourcesFit(
         requests = fit_score_requests(pod.signature.view)
         return FitScoreState(
             tuple(
-                (self._score_slot(spec.name), requests.get(spec.name, 0), spec.weight)
+                (self._score_index(spec.name), requests.get(spec.name, 0), spec.weight)
                 for spec in self._strategy.resources
                 if _counts_for_score(spec.name, requests)
             ),
-            self._devices.backed_slots(),
+            self._devices.backed_indexes(),
         )
 
     def score(self, state: FitScoreState, rows: Rows) -> Int64s:
@@ -235,16 +237,16 @@ class NodeResourcesFit(
         allocatable, used = self._resources.allocatable, self._resources.used
         resources = [
             ResourceAllocation(
-                used[slot][rows],
+                used[index][rows],
                 added,
-                allocatable[slot][rows],
-                self._resources.divisors(slot)[rows],
+                allocatable[index][rows],
+                self._resources.divisors(index)[rows],
                 weight,
-                *self._bounds(slot),
+                *self._bounds(index),
             )
-            if slot not in state.device_backed
-            else self._devices.resource(slot, added, rows, weight)
-            for slot, added, weight in state.resources
+            if index not in state.device_backed
+            else self._devices.resource(index, added, rows, weight)
+            for index, added, weight in state.resources
         ]
         if self._points is not None:
             return ratio_score(resources, self._points)
@@ -258,10 +260,10 @@ class NodeResourcesFit(
             return super().score_row(state, row)
         allocatable, used = self._resources.at(row)
         total = weights = 0
-        for slot, added, weight in state.resources:
-            capacity = allocatable[slot]
+        for index, added, weight in state.resources:
+            capacity = allocatable[index]
             if capacity:
-                requested = min(used[slot] + added, capacity)
+                requested = min(used[index] + added, capacity)
                 counted = capacity - requested if self._strategy.type == LEAST_ALLOCATED else requested
                 total += weight * (counted * SCORE_MAX // capacity)
                 weights += weight
@@ -313,11 +315,11 @@ class NodeResourcesFit(
         self._offers = [*self._offers[-1:], (node, offered)]
         return offered
 
-    def _bounds(self, slot: int) -> tuple[int, int]:
-        return self._resources.bounds(slot, self._columns.live_rows)
+    def _bounds(self, index: int) -> tuple[int, int]:
+        return self._resources.bounds(index, self._columns.live_rows)
 
-    def _score_slot(self, name: str) -> int:
-        return {"cpu": CPU_NON_ZERO, "memory": MEMORY_NON_ZERO}.get(name) or self._resources.slot(name)
+    def _score_index(self, name: str) -> int:
+        return {"cpu": CPU_NON_ZERO, "memory": MEMORY_NON_ZERO}.get(name) or self._resources.index_of(name)
 
     def _is_ignored(self, name: str) -> bool:
         if not is_extended_resource(name):
@@ -334,10 +336,10 @@ def _place(name: str) -> int:
     return _REPORTED_FIRST.index(name) if name in _REPORTED_FIRST else len(_REPORTED_FIRST)
 
 
-def _requests_of(pods: Sequence[PodInfo], slot: int) -> dict[str, int]:
+def _requests_of(pods: Sequence[PodInfo], index: int) -> dict[str, int]:
     """What each pod requests of a resource, by the pod's key."""
     vectors = ((pod.key, pod.signature.request_vector) for pod in pods)
-    return {key: int(vector[slot]) for key, vector in vectors if slot < len(vector) and vector[slot]}
+    return {key: int(vector[index]) for key, vector in vectors if index < len(vector) and vector[index]}
 
 
 def _shortage(name: str, amount: int, missing: int, offered: int, reserved: Mapping[str, int]) -> Obstacle:
@@ -391,9 +393,9 @@ def _frees_request(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
     requested, before, after = _requested(pod), _requested(old), _requested(new)
     return queue_if(
         any(
-            amount and slot < len(before) and before[slot] > (after[slot] if slot < len(after) else 0)
-            for slot, amount in enumerate(requested)
-            if slot not in (CPU_NON_ZERO, MEMORY_NON_ZERO)
+            amount and index < len(before) and before[index] > (after[index] if index < len(after) else 0)
+            for index, amount in enumerate(requested)
+            if index not in (CPU_NON_ZERO, MEMORY_NON_ZERO)
         )
     )
 
@@ -410,7 +412,7 @@ def _provides_request(pod: PodInfo, old: DeviceClass | None, new: DeviceClass) -
 
 
 def _requested(pod: PodInfo) -> Sequence[int]:
-    """What a pod uses of its node, by slot."""
+    """What a pod uses of its node, by index."""
     amounts: list[int] = pod.signature.request_vector.tolist()
     return amounts
 

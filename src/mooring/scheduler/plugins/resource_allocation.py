@@ -205,16 +205,16 @@ class DeviceBackedResources:
     def has_device_class(self, name: str) -> bool:
         return self._manager.class_resolver.get(name) is not None
 
-    def backed_slots(self) -> frozenset[int]:
-        """The slots of scored resources with a DeviceClass."""
-        return frozenset(self._columns.resources.slot(name) for name in self._scored if self.has_device_class(name))
+    def backed_indexes(self) -> frozenset[int]:
+        """The indexes of scored resources with a DeviceClass."""
+        return frozenset(self._columns.resources.index_of(name) for name in self._scored if self.has_device_class(name))
 
-    def resource(self, slot: int, added: int, rows: Rows, weight: int) -> ResourceAllocation:
+    def resource(self, index: int, added: int, rows: Rows, weight: int) -> ResourceAllocation:
         """One resource on many rows: devices on rows that report none as allocatable."""
         resources = self._columns.resources
-        offered, used = resources.allocatable[slot, rows], resources.used[slot, rows]
-        device_class = self._manager.class_resolver.get(resources.names[slot])
-        assert device_class is not None, f"no DeviceClass provides {resources.names[slot]}"
+        offered, used = resources.allocatable[index, rows], resources.used[index, rows]
+        device_class = self._manager.class_resolver.get(resources.names[index])
+        assert device_class is not None, f"no DeviceClass provides {resources.names[index]}"
         totals = self._manager.totals(device_class)
         are_devices = (offered == 0) & (totals.devices[rows] > 0)
         offered = np.where(are_devices, totals.devices[rows], offered)

@@ -341,7 +341,7 @@ class DynamicResourcesState:
             return [(0, everywhere)]
         demands = np.zeros(len(rows), dtype=np.int64)
         for place, name in enumerate(self._resources):
-            offers = self._columns.resources.allocatable[self._columns.resources.slot(name), rows]
+            offers = self._columns.resources.allocatable[self._columns.resources.index_of(name), rows]
             if self._manager.class_resolver.get(name) is not None:
                 demands |= np.where(offers == 0, 1 << place, 0)
             else:
